@@ -4,7 +4,8 @@
 #
 #   memtrace_add_leak_test(
 #     NAME name
-#     COMMAND program argument...       a target's name stands for its file
+#     COMMAND program argument...       a target's name stands for its file, before and behind
+#                                       its add_executable
 #     [BASELINE file]                   leaks that are known: only new and grown ones fail
 #     [SUPPRESSIONS file...]            Valgrind's or LeakSanitizer's, as they are
 #     [FAIL_ON kind...]                 definite (the default) indirect possible reachable unfreed
@@ -19,8 +20,22 @@
 # The program runs under `memtrace check --run`: its output is its own, and so is its exit
 # status when that is not 0. When it is 0, the test fails with 1 for a leak that is not accepted,
 # and with 2 when the trace is no evidence; the log says what, with stacks. Each test leaves
-# a JUnit report in MEMTRACE_JUNIT_DIRECTORY (by default memtrace-junit/ of the build tree), as
-# NAME.xml. File names are relative to the source directory, as those of add_executable are.
+# a JUnit report in MEMTRACE_JUNIT_DIRECTORY (by default memtrace-junit/; relative to the build
+# tree), as NAME.xml. Other file names are relative to the source directory, as those of
+# add_executable are.
+
+# `word` as a bracket argument of CMake's, behind a space, is appended to the variable `to`.
+function(_memtrace_append_quoted to word)
+  # Nothing in the word may end it. The newline is no part of it, and keeps one of the word's own.
+  set(equals "=")
+  string(FIND "${word}]" "]${equals}]" at)
+  while(NOT at EQUAL -1)
+    string(APPEND equals "=")
+    string(FIND "${word}]" "]${equals}]" at)
+  endwhile()
+  set(${to} "${${to}} [${equals}[\n${word}]${equals}]" PARENT_SCOPE)
+endfunction()
+
 function(memtrace_add_leak_test)
   set(one NAME BASELINE MAX_LEAKED MAX_PEAK MAX_ALLOCATIONS WORKING_DIRECTORY TIMEOUT)
   set(many COMMAND SUPPRESSIONS FAIL_ON OPTIONS ENVIRONMENT LABELS)
@@ -36,9 +51,11 @@ function(memtrace_add_leak_test)
     message(FATAL_ERROR "memtrace_add_leak_test: needs NAME and COMMAND")
   endif()
   if(NOT MEMTRACE_JUNIT_DIRECTORY)
-    set(MEMTRACE_JUNIT_DIRECTORY "${CMAKE_BINARY_DIR}/memtrace-junit")
+    set(MEMTRACE_JUNIT_DIRECTORY memtrace-junit)
   endif()
-  file(MAKE_DIRECTORY "${MEMTRACE_JUNIT_DIRECTORY}")
+  get_filename_component(reports "${MEMTRACE_JUNIT_DIRECTORY}" ABSOLUTE
+    BASE_DIR "${CMAKE_BINARY_DIR}")
+  file(MAKE_DIRECTORY "${reports}")
   # Two tests have two files, whatever their names have in them.
   string(REGEX REPLACE "[^A-Za-z0-9._+-]" "_" junit "${T_NAME}")
   if(NOT "${junit}" STREQUAL "${T_NAME}")
@@ -46,7 +63,7 @@ function(memtrace_add_leak_test)
     string(SUBSTRING "${hash}" 0 8 hash)
     string(APPEND junit "-${hash}")
   endif()
-  set(junit "${MEMTRACE_JUNIT_DIRECTORY}/${junit}.xml")
+  set(junit "${reports}/${junit}.xml")
 
   set(check --run --output "junit=${junit}")
   if(T_BASELINE)
@@ -78,22 +95,30 @@ function(memtrace_add_leak_test)
     if(word IN_LIST one OR word IN_LIST many)
       string(COMPARE EQUAL "${word}" COMMAND of_command)
     elseif(of_command)
-      if(words STREQUAL "" AND TARGET "${word}")
-        set(word "$<TARGET_FILE:${word}>")
+      if(words STREQUAL "" AND word MATCHES "^[A-Za-z0-9_.:+-]+$")
+        # Whether that is a target of add_executable is known when all of the project has been read.
+        # What stands behind a condition that does not hold is not evaluated.
+        set(exists "$<TARGET_EXISTS:${word}>")
+        set(runs "$<STREQUAL:$<TARGET_PROPERTY:${word},TYPE>,EXECUTABLE>")
+        set(of_target "$<${runs}:$<TARGET_FILE:${word}>>$<$<NOT:${runs}>:${word}>")
+        set(word "$<${exists}:${of_target}>$<$<NOT:${exists}>:${word}>")
       endif()
-      string(APPEND words " [====[${word}]====]")
+      _memtrace_append_quoted(words "${word}")
     endif()
   endforeach()
   set(options "")
   foreach(word IN LISTS check T_OPTIONS)
-    string(APPEND options " [====[${word}]====]")
+    _memtrace_append_quoted(options "${word}")
   endforeach()
   set(directory "")
   if(T_WORKING_DIRECTORY)
-    set(directory "WORKING_DIRECTORY [====[${T_WORKING_DIRECTORY}]====]")
+    set(directory "WORKING_DIRECTORY")
+    _memtrace_append_quoted(directory "${T_WORKING_DIRECTORY}")
   endif()
+  set(name "")
+  _memtrace_append_quoted(name "${T_NAME}")
   cmake_language(EVAL CODE
-    "add_test(NAME [====[${T_NAME}]====] ${directory} COMMAND memtrace::memtrace check ${options} -- ${words})")
+    "add_test(NAME ${name} ${directory} COMMAND memtrace::memtrace check ${options} -- ${words})")
   set_tests_properties("${T_NAME}" PROPERTIES LABELS "leak;${T_LABELS}")
   if(T_ENVIRONMENT)
     set_tests_properties("${T_NAME}" PROPERTIES ENVIRONMENT "${T_ENVIRONMENT}")

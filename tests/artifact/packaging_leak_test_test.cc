@@ -61,7 +61,7 @@ TEST_F(LeakTestTest, IsRedForLeaksGreenForCleanAndKeepsFailures) {
       {"clean", true}, {"takes-words", true}, {"takes_words", true}, {"leaks", false}, {"fails_and_leaks", false}, {"crashes", false},
       {"n", true}, {"suppressed", true}, {"only_reachable_fails", false}, {"keeps", true},
       {"within_its_limit", true}, {"over_its_limit", false}, {"peaks", false},
-      {"told_by_environment", true}};
+      {"told_by_environment", true}, {"before_its_program", true}, {"of_the_system", true}};
   ASSERT_EQ(verdicts.size(), green.size()) << output;
   for (const auto& [name, passed] : green) {
     ASSERT_TRUE(verdicts.contains(name)) << name;
@@ -73,11 +73,12 @@ TEST_F(LeakTestTest, IsRedForLeaksGreenForCleanAndKeepsFailures) {
   for (const char* name : {"clean", "leaks", "fails_and_leaks", "takes-words", "takes_words"}) {
     EXPECT_TRUE(fs::exists(path("build") / "reports" / (std::string(name) + ".xml"))) << name;
   }
+  EXPECT_FALSE(fs::exists(path("project/reports"))) << "a relative name is of the build tree";
   EXPECT_NE(ReadFile(path("build/reports/leaks.xml")).find("<failure"), std::string::npos);
   EXPECT_EQ(ReadFile(path("build/reports/clean.xml")).find("<failure"), std::string::npos);
   EXPECT_EQ(RunCtest("-L nightly", &output).size(), 1u) << output;
   EXPECT_EQ(RunCtest("-L leak -N", &output).size(), 0u);
-  EXPECT_NE(output.find("Total Tests: 14"), std::string::npos) << output;
+  EXPECT_NE(output.find("Total Tests: 16"), std::string::npos) << output;
   // The failure of the program is what the test fails with.
   const CommandResult verbose =
       Shell("ctest -R '^fails_and_leaks$' -V --test-dir '" + path("build").string() + "'");

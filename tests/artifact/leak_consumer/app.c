@@ -22,9 +22,9 @@ int main(int argc, char **argv) {
   if (mode == NULL) return 9;
   printf("this is %s\n", mode);
   if (strcmp(mode, "words") == 0) {
-    const char *words[] = {"0 ", "", "a;b"};
-    if (argc != 5) return 4;
-    for (int i = 0; i < 3; ++i) {
+    const char *words[] = {"0 ", "", "a;b", "\n]==]", "]===="};
+    if (argc != 7) return 4;
+    for (int i = 0; i < 5; ++i) {
       if (strcmp(argv[i + 2], words[i]) != 0) return 5;
     }
   }
