@@ -20,7 +20,8 @@ void RenderTrendJson(const Trend& trend, size_t top, render::Sink& out);
 // RFC 4180: a record for each site and night.
 void RenderTrendCsv(const Trend& trend, size_t top, render::Sink& out);
 
-// One character for each value, the last `most`; the highest is full, 0 is empty.
+// One character for each value; the highest is full, 0 is empty. Of more than `most` values each
+// character is of several that follow each other, and shows the highest of them.
 std::string Sparkline(const std::vector<double>& series, size_t most, bool utf8);
 
 }  // namespace memtrace::report

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -45,6 +46,12 @@ class TrendText {
     lines.Add("Total",
               absl::StrCat(Amount(trend_.totals.front()), " to ", Amount(trend_.totals.back()),
                            "  ", Sparkline(trend_.totals, columns_, style_.utf8)));
+    if (const size_t nights = trend_.totals.size(); nights > columns_) {
+      const size_t fewest = nights / columns_;
+      lines.Add("", absl::StrCat("each mark is of ", fewest,
+                                 nights % columns_ == 0 ? "" : absl::StrCat(" or ", fewest + 1),
+                                 " nights, and as high as the highest of them"));
+    }
     if (trend_.nights_left_out > 0) {
       lines.Add("", absl::StrCat(Plural(trend_.nights_left_out, "night"),
                                  " left out: not known of them"), Ink::kWarning);
@@ -152,16 +159,20 @@ std::string Sparkline(const std::vector<double>& series, size_t most, bool utf8)
   static constexpr absl::string_view kBlocks[] = {"\u2581", "\u2582", "\u2583", "\u2584",
                                                   "\u2585", "\u2586", "\u2587", "\u2588"};
   static constexpr absl::string_view kAscii = ".:-=+*%#";
-  const size_t begin = series.size() > most ? series.size() - most : 0;
+  const size_t marks = std::min(series.size(), most);
   double highest = 0;
-  for (size_t i = begin; i < series.size(); ++i) highest = std::max(highest, series[i]);
+  for (const double value : series) highest = std::max(highest, value);
   std::string out;
-  for (size_t i = begin; i < series.size(); ++i) {
-    if (series[i] <= 0 || highest <= 0) {
+  for (size_t mark = 0; mark < marks; ++mark) {
+    // Where there are more values than marks, a mark is of several, and none is left out.
+    const double value = *std::max_element(
+        series.begin() + static_cast<ptrdiff_t>(mark * series.size() / marks),
+        series.begin() + static_cast<ptrdiff_t>((mark + 1) * series.size() / marks));
+    if (value <= 0) {
       out += utf8 ? "\u00b7" : "_";
       continue;
     }
-    const auto level = static_cast<size_t>(std::min(7.0, std::floor(8 * series[i] / highest)));
+    const auto level = static_cast<size_t>(std::min(7.0, std::floor(8 * value / highest)));
     if (utf8) {
       absl::StrAppend(&out, kBlocks[level]);
     } else {

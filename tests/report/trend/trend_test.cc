@@ -320,8 +320,29 @@ TEST(TrendFormatsTest, SayThatOnlySomeSitesWereLookedAt) {
 
 TEST(SparklineTest, ShowsTheHighestFullAndNothingAsEmpty) {
   EXPECT_EQ(Sparkline({0, 1, 8}, 10, false), "_:#");
-  EXPECT_EQ(Sparkline({1, 2, 3, 4}, 2, false).size(), 2u);
+  EXPECT_EQ(Sparkline({0, 0, 0}, 10, false), "___");
   EXPECT_EQ(Sparkline({}, 10, true), "");
+}
+
+TEST(SparklineTest, OfManyValuesShowsAllOfThem) {
+  EXPECT_EQ(Sparkline({1, 1, 8, 8}, 2, false), ":#");
+  EXPECT_EQ(Sparkline({8, 1, 1, 1, 1}, 2, false), "#:");
+  EXPECT_EQ(Sparkline({1, 1, 1, 1, 8}, 4, false), ":::#");
+}
+
+// A step that is longer ago than there are marks is in the picture as well.
+TEST(TrendFormatsTest, ShowAllNightsAndSayHowManyAMarkHas) {
+  std::vector<uint64_t> leaks(30, 100);
+  std::fill(leaks.begin() + 10, leaks.end(), 800);
+  const History month = Nights(leaks), week = Nights({100, 100, 800, 800, 800, 800, 800});
+  const auto text = [](const History& history) {
+    return RenderTrendText(*FindTrends(history, {}), "history", {});
+  };
+  EXPECT_THAT(text(month), HasSubstr("each mark is of 2 or 3 nights, and as high as"));
+  EXPECT_THAT(text(month), HasSubstr("  :::::#########\n"));
+  EXPECT_THAT(text(week), Not(HasSubstr("each mark")));
+  EXPECT_THAT(text(Nights(std::vector<uint64_t>(28, 100))),
+              HasSubstr("each mark is of 2 nights, "));
 }
 
 }  // namespace
