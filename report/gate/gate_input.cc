@@ -157,6 +157,19 @@ std::vector<ProcessEnds> EndsOf(uint32_t process, const AnalyzedTrace& trace) {
   return found;
 }
 
+// `program` replaced itself by one of which there is no trace.
+std::string WhyBecameUnseen(const std::string& program) {
+  if (program == "memtrace") {
+    return "what a memtrace runs (also memtrace_add_leak_test, memtrace-valgrind) is in the traces "
+           "of that one alone: leave such tests out, as with ctest -LE leak; they are gates of "
+           "their own";
+  }
+  return "it became another program (exec), which is not traced: statically linked, set-user-ID "
+         "or set-group-ID, of another architecture, started without LD_PRELOAD, run by another "
+         "memtrace, or its trace was not given, or could not be created (by another user than "
+         "before)";
+}
+
 // What the traces say of themselves. Processes of a program whose notes differ in their times alone
 // say it without these, and so once.
 class NotesOfPrograms {
@@ -362,12 +375,7 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy,
     if (!process.scanned) process.no_evidence = events_missing[i];
     // The trace of what it became must be there as well: that is a process of the run like others.
     if (tree->tree.nodes[i].replaced_by == kNoImage && process.no_evidence.empty()) {
-      process.not_seen =
-          "it became another program (exec), which is not traced: statically linked, set-user-ID "
-          "or set-group-ID, of "
-          "another architecture, started without LD_PRELOAD, or its trace was not given, or could "
-          "not be created (by "
-          "another user than before)";
+      process.not_seen = WhyBecameUnseen(process.program);
     }
   }
   return input;

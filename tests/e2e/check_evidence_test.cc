@@ -195,6 +195,14 @@ TEST(CheckEvidenceTest, WhatAProcessBecameMustBeTracedAsWell) {
   EXPECT_EQ(Check({"--run", "--", "sh", "-c", "/bin/true; env A=1 /bin/true; true"}).exit_status, 0);
 }
 
+// A test of memtrace_add_leak_test below a memtrace check of all tests.
+TEST(CheckEvidenceTest, WhatAnotherMemtraceRunsIsToldToBeLeftOut) {
+  const Result check = Check({"--run", "--", ToolPath(), "check", "--run", "--", "/bin/true"});
+  EXPECT_EQ(check.exit_status, 2) << check.out;
+  EXPECT_THAT(check.out, HasSubstr("what a memtrace runs (also memtrace_add_leak_test"));
+  EXPECT_THAT(check.out, HasSubstr("ctest -LE leak"));
+}
+
 TEST(CheckEvidenceTest, TracesOfAnotherNightAreNoEvidenceOfThisOne) {
   TempDir traces;
   const Words into = {"--run", "--traces", traces.path(), "--"};
