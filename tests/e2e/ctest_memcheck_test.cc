@@ -256,6 +256,20 @@ TEST(ValgrindDriverTest, ForkedChildrenAreReportedOn) {
   EXPECT_THAT(skipped.err, Not(HasSubstr(" 44 bytes in 1 blocks")));
 }
 
+// As the child of a death test is.
+TEST(ValgrindDriverTest, AForkedChildThatAbortsIsUnknownUnlessChildrenAreLeftOut) {
+  const auto drive = [](const std::string& silent) {
+    return RunCommand({.arguments = {Driver(), "-q", "--child-silent-after-fork=" + silent, "bash",
+                                     "-c", "(kill -ABRT $BASHPID); exit 0"}});
+  };
+  const Result told = drive("no");
+  EXPECT_EQ(told.exit_status, 2) << told.err;
+  EXPECT_THAT(told.err, HasSubstr("are not known: "));
+  const Result silent = drive("yes");
+  EXPECT_EQ(silent.exit_status, 0) << silent.err;
+  EXPECT_THAT(silent.err, Not(HasSubstr("are not known: ")));
+}
+
 TEST(ValgrindDriverTest, RefusesWhatItDoesNotKnow) {
   const Result run = Drive({"--leak-check=sometimes"}, {});
   EXPECT_EQ(run.exit_status, 2);
