@@ -24,7 +24,7 @@ constexpr std::pair<GateFormat, absl::string_view> kFormats[] = {
 
 // "Load(int)  src/load.c:7": files below one of the roots are named from there.
 std::string FrameLine(const Frame& frame, const std::vector<std::string>& roots) {
-  const std::string below = BelowRoots(roots, frame.file);
+  const std::string below = BelowRoots(roots, frame);
   std::string place = render::PlaceText(frame);
   if (!below.empty()) {
     place = frame.line == 0 ? below : absl::StrCat(below, ":", frame.line);
@@ -44,10 +44,9 @@ SourcePlace PlaceOfStack(const GateReport& report, StackId stack,
                          const std::vector<std::string>& roots) {
   for (const Frame* frame : report.names->Frames(stack)) {
     if (frame->role != FrameRole::kProject || frame->file.empty()) continue;
-    // A name without a directory is relative to where the compiler ran: the project's root, or
-    // it would have been told more.
-    std::string path =
-        frame->file.front() == '/' ? BelowRoots(roots, frame->file) : WithoutDots(frame->file);
+    std::string path = BelowRoots(roots, *frame);
+    // A relative name whose file is not here is taken to be of the project's root.
+    if (path.empty() && frame->file.front() != '/') path = WithoutDots(frame->file);
     if (!path.empty()) return {std::move(path), frame->line};
   }
   return {};

@@ -65,7 +65,7 @@ Json PhysicalLocation(const std::string& path, uint32_t line) {
 // A frame, with a place only where its file is the project's.
 Json FrameLocation(const std::vector<std::string>& roots, const Frame& frame) {
   Json json = Json::object();
-  const std::string path = BelowRoots(roots, frame.file);
+  const std::string path = BelowRoots(roots, frame);
   if (!path.empty()) json["physicalLocation"] = PhysicalLocation(path, frame.line);
   json["logicalLocations"] = Json::array(
       {{{"fullyQualifiedName", render::FrameName(frame)}, {"kind", "function"}}});

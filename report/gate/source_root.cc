@@ -9,6 +9,27 @@
 #include "report/render/escape.h"
 
 namespace memtrace::report::gate {
+namespace {
+
+// A file of this machine below a root whose name is `path`, or what is left of it without its first
+// directories; empty: there is none.
+std::string FoundBelow(const std::string& root, absl::string_view path) {
+  if (root.empty()) return "";
+  for (;;) {
+    while (absl::ConsumePrefix(&path, "./") || absl::ConsumePrefix(&path, "../") ||
+           absl::ConsumePrefix(&path, "/")) {
+    }
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(absl::StrCat(root, "/", path), ignored)) {
+      return std::string(path);
+    }
+    const size_t slash = path.find('/');
+    if (slash == path.npos) return "";
+    path.remove_prefix(slash + 1);
+  }
+}
+
+}  // namespace
 
 std::vector<std::string> SourceRoots(const std::string& given) {
   if (given.empty()) return {};
@@ -21,12 +42,16 @@ std::vector<std::string> SourceRoots(const std::string& given) {
 }
 
 std::string WhyNothingIsBelow(const GateReport& report, const std::string& given) {
+  std::error_code ignored;
+  const bool is_there = !given.empty() && std::filesystem::is_directory(given, ignored);
   std::string elsewhere, root;
   const auto is_below = [&](StackId stack, const std::string& working_directory) {
     const std::vector<std::string> roots = RootsOf(report, working_directory);
     for (const Frame* frame : report.names->Frames(stack)) {
-      if (frame->role != FrameRole::kProject || !absl::StartsWith(frame->file, "/")) continue;
-      if (!BelowRoots(roots, frame->file).empty()) return true;
+      if (frame->role != FrameRole::kProject || frame->file.empty()) continue;
+      if (!BelowRoots(roots, *frame).empty()) return true;
+      // A relative name may be right all the same where the sources are not here to be looked for.
+      if (frame->file.front() != '/' && !is_there) continue;
       if (elsewhere.empty()) elsewhere = frame->file;
       root = roots.back();
     }
@@ -46,8 +71,6 @@ std::string WhyNothingIsBelow(const GateReport& report, const std::string& given
                                                ", where the program ran; one was ", elsewhere,
                                                ": --source-root DIR says where they are"));
   }
-  std::error_code ignored;
-  const bool is_there = std::filesystem::is_directory(given, ignored);
   return render::EscapeControls(absl::StrCat(
       "--source-root: no source of a leak or wrong free was below ", root,
       is_there ? "" : ", which is no directory here", ", when it was compiled; one was ",
@@ -57,6 +80,16 @@ std::string WhyNothingIsBelow(const GateReport& report, const std::string& given
 std::string BelowRoots(const std::vector<std::string>& roots, const std::string& path) {
   for (const std::string& root : roots) {
     std::string below = BelowRoot(root, path);
+    if (!below.empty()) return below;
+  }
+  return "";
+}
+
+std::string BelowRoots(const std::vector<std::string>& roots, const Frame& frame) {
+  if (absl::StartsWith(frame.file, "/")) return BelowRoots(roots, frame.file);
+  if (frame.role != FrameRole::kProject || frame.file.empty()) return "";
+  for (const std::string& root : roots) {
+    std::string below = FoundBelow(root, frame.file);
     if (!below.empty()) return below;
   }
   return "";

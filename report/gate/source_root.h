@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "report/gate/formats.h"
+#include "report/names/frame.h"
 
 namespace memtrace::report::gate {
 
@@ -20,6 +21,10 @@ std::string WhyNothingIsBelow(const GateReport& report, const std::string& given
 
 // `path` relative to the first root that it is below of; empty: it is below none.
 std::string BelowRoots(const std::vector<std::string>& roots, const std::string& path);
+// The same of a frame's file. -ffile-prefix-map=DIR=. makes relative names, of DIR/src/a.c
+// "./src/a.c", and "./build/src/a.c" where the compiler ran in DIR/build. Those of the project are
+// looked for: a file below a root here that has the name, or its end, as much of it as possible.
+std::string BelowRoots(const std::vector<std::string>& roots, const Frame& frame);
 std::string BelowRoot(const std::string& root, const std::string& path);
 // --source-root, else the directory the program ran in.
 std::vector<std::string> RootsOf(const GateReport& report, const std::string& working_directory);

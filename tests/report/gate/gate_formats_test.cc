@@ -330,6 +330,47 @@ TEST_F(FormatsTest, RelativePlacesBeginWithTheirFolder) {
   EXPECT_EQ(Json::parse(RenderGateGitlab(relative.Report()))[0].at("location").at("path"), "src/Lost.c");
 }
 
+// The compiler ran in a directory of the project, which the map put before the name.
+TEST_F(FormatsTest, RelativePlacesAreLookedForBelowTheSourceRoot) {
+  const TempDir directory;
+  std::filesystem::create_directories(directory / "src/b");
+  for (const char* name : {"src/a.c", "src/b/c.c", "c.c"}) std::ofstream(directory / name) << "\n";
+  const std::vector<std::string> roots = {"/no/such/root", directory.path()};
+  const auto below = [&](const std::string& file, FrameRole role = FrameRole::kProject) {
+    Frame frame;
+    frame.file = file;
+    frame.role = role;
+    return BelowRoots(roots, frame);
+  };
+  EXPECT_EQ(below("./build/src/a.c"), "src/a.c");
+  EXPECT_EQ(below("../src/a.c"), "src/a.c");
+  EXPECT_EQ(below("x/src/b/c.c"), "src/b/c.c") << "as much of it as possible";
+  EXPECT_EQ(below("src/c.c"), "c.c");
+  EXPECT_EQ(below("src/b"), "") << "a directory";
+  EXPECT_EQ(below("build/gone.c"), "");
+  EXPECT_EQ(below("./src/a.c", FrameRole::kSystem), "") << "of a library's own sources";
+  EXPECT_EQ(below(directory / "src/a.c"), "src/a.c");
+  EXPECT_EQ(below("/elsewhere/src/a.c"), "") << "a whole name is one place";
+
+  MadeUpGate relative;
+  const StackId stack =
+      relative.made_up.Stack({{"Lost", "./build/src/a.c", 10}, {"main", "./build/gone.c", 3}});
+  relative.made_up.AddSite(stack, 1, 1, 0);
+  relative.AddLeak(relative.AddProcess("server"), LeakKind::kDefinite, stack, 40, 1);
+  relative.Judge();
+  GateReport report = relative.Report();
+  report.source_roots = {directory.path()};
+  EXPECT_EQ(PlaceOf(report, relative.result.leaks[0]).path, "src/a.c");
+  EXPECT_THAT(RenderGateSarif(report), HasSubstr("\"src/a.c\""));
+  EXPECT_THAT(RenderGateText(report), HasSubstr("Lost  src/a.c:10\n"));
+  EXPECT_EQ(WhyNothingIsBelow(report, directory.path()), "");
+  report.source_roots = {directory / "src/b"};
+  EXPECT_THAT(WhyNothingIsBelow(report, directory / "src/b"), HasSubstr("one was ./build/src/a.c"));
+  report.source_roots = {"/no/such/root"};
+  EXPECT_EQ(WhyNothingIsBelow(report, "/no/such/root"), "") << "nothing is here to judge by";
+  EXPECT_EQ(PlaceOf(report, relative.result.leaks[0]).path, "build/src/a.c");
+}
+
 // Debug information has the one or the other, by how the compiler was called.
 TEST_F(FormatsTest, ASourceRootIsItsSymbolicLinkToo) {
   const TempDir directory;
