@@ -19,7 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "report/command/commands.h"
-#include "report/gate/text_file.h"
+#include "report/gate/baseline_file.h"
 #include "report/leak/leak_kinds.h"
 
 namespace memtrace::report::gate {
@@ -194,14 +194,11 @@ absl::Status ParseCheckFlags(const CheckFlags& flags, CheckOptions* parsed) {
     return absl::InvalidArgumentError("--update-baseline needs --baseline FILE");
   }
   if (!flags.baseline.empty()) {
-    const auto text = ReadTextFile(flags.baseline);
-    if (!text.ok() && !(absl::IsNotFound(text.status()) && flags.update_baseline)) {
-      return absl::IsNotFound(text.status())
-                 ? absl::NotFoundError(
-                       absl::StrCat(text.status().message(), "; --update-baseline makes it"))
-                 : text.status();
+    auto baseline = ReadBaseline(flags.baseline, /*may_be_absent=*/flags.update_baseline);
+    if (absl::IsNotFound(baseline.status())) {
+      return absl::NotFoundError(
+          absl::StrCat(baseline.status().message(), "; --update-baseline makes it"));
     }
-    auto baseline = Baseline::Parse(text.ok() ? *text : "", flags.baseline);
     if (!baseline.ok()) return baseline.status();
     options.baseline = *std::move(baseline);
   }

@@ -21,6 +21,7 @@
 #include "report/base/scratch_directory.h"
 #include "report/command/commands.h"
 #include "report/gate/baseline.h"
+#include "report/gate/baseline_file.h"
 #include "report/gate/baseline_of.h"
 #include "report/gate/check_options.h"
 #include "report/gate/evidence.h"
@@ -169,11 +170,11 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence, boo
     }
     const std::set<std::string> programs(result.programs.begin(), result.programs.end());
     BaselineChanges changes;
-    const std::string text = options.baseline.Update(
-        BaselineOf(result, *names), programs, options.policy.fail_on, report.unfinished, &changes);
-    const absl::Status status = WriteFile(flags.baseline, text);
-    if (!status.ok()) return status;
-    auto updated = Baseline::Parse(text, flags.baseline);
+    // Other runs may have changed the file while this one's program ran.
+    auto updated = UpdateBaselineFile(flags.baseline, [&](const Baseline& now) {
+      return now.Update(BaselineOf(result, *names), programs, options.policy.fail_on,
+                        report.unfinished, &changes);
+    });
     if (!updated.ok()) return updated.status();
     options.baseline = *std::move(updated);
     report.baseline_changes = ChangesText(changes);

@@ -271,6 +271,21 @@ TEST(CheckTest, ABaselineGoesThroughItsLife) {
   EXPECT_EQ(ReadFile(baseline), smaller);
 }
 
+// Another test's gate may have updated it meanwhile, as the program here does in its place.
+TEST(CheckTest, AnUpdateIsOfTheBaselineAsItIsWhenTheProgramHasEnded) {
+  TempDir work;
+  const std::string baseline = work / "leaks.baseline";
+  const std::string other =
+      "definite 0123456789abcdef bytes=7 blocks=1 program=of_another_test caller=F";
+  const Result check = Check({"--baseline", baseline, "--update-baseline", "--run", "--", "sh", "-c",
+                              "echo '" + other + "' > " + baseline + "; " + ExamplePath("leaks") + "; :"});
+  EXPECT_EQ(check.exit_status, 0) << check.out << check.err;
+  EXPECT_THAT(check.out, HasSubstr(": 2 added\n"));
+  const std::string text = ReadFile(baseline);
+  EXPECT_THAT(text, StartsWith(other + "\n"));
+  EXPECT_THAT(text, HasSubstr("bytes=256 blocks=1 program=leaks"));
+}
+
 // It may have ended before it came to what it leaks on its usual way.
 TEST(CheckTest, OfAProgramThatFailedTheBaselineForgetsNothing) {
   TempDir work;

@@ -1,10 +1,23 @@
 // The baseline file: what it says, what it refuses, and that an update is a small difference.
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "report/gate/baseline.h"
+#include "report/gate/baseline_file.h"
 #include "report/leak/leak_kinds.h"
+#include "tests/files.h"
+#include "tests/temp_dir.h"
 
 namespace memtrace::report::gate {
 namespace {
@@ -206,6 +219,73 @@ TEST(BaselineTest, ANewFileHasAHeaderAndAnOrder) {
                               "definite 2 bytes=1 blocks=1 program=b caller=x\n"));
   EXPECT_EQ(Parsed(text).entries().size(), 3u);
   EXPECT_NE(Parsed(text).Find(LeakKind::kDefinite, "1", "a b"), nullptr);
+}
+
+// As tests under `ctest -j` do it, each with a gate of its own.
+TEST(BaselineFileTest, UpdatesAtOnceLoseNothing) {
+  constexpr int kProcesses = 8, kUpdates = 25;
+  TempDir directory;
+  const std::string path = directory / "leaks.baseline", link = directory / "link";
+  ASSERT_EQ(symlink("leaks.baseline", link.c_str()), 0);
+  for (int i = 0; i < kProcesses; ++i) {
+    const pid_t child = fork();
+    ASSERT_NE(child, -1);
+    if (child != 0) continue;
+    bool good = true;
+    for (int n = 0; n < kUpdates; ++n) {
+      const std::string program = absl::StrCat("app", i, "-", n);
+      const auto updated =
+          UpdateBaselineFile(n % 2 == 0 ? path : link, [&](const Baseline& now) {
+            return now.Update({Leak(LeakKind::kDefinite, "00000000000000aa", 1, 1, program, "F")},
+                              {program}, kDefinite);
+          });
+      good &= updated.ok() &&
+              updated->Find(LeakKind::kDefinite, "00000000000000aa", program) != nullptr;
+    }
+    _exit(good ? 0 : 1);
+  }
+  for (int i = 0; i < kProcesses; ++i) {
+    int status = -1;
+    ASSERT_GT(wait(&status), 0);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_EQ(Parsed(ReadFile(path)).entries().size(), size_t{kProcesses} * kUpdates);
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_FALSE(std::filesystem::exists(path + ".lock"));
+}
+
+TEST(BaselineFileTest, ALockThatIsLeftOrIsOfOthersHoldsNobodyUp) {
+  TempDir directory;
+  const std::string path = directory / "leaks.baseline", lock = path + ".lock";
+  const std::string line = "definite 00000000000000aa bytes=1 blocks=1 program=app caller=F\n";
+  WriteFile(path, line);
+  WriteFile(lock, "");  // of a process that was killed
+  const int of_file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int of_directory = open(directory.path().c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(flock(of_file, LOCK_EX), 0);
+  ASSERT_EQ(flock(of_directory, LOCK_EX), 0);
+  const auto same = [&](const Baseline& now) {
+    return now.Update(now.entries(), {"app"}, kDefinite);
+  };
+  EXPECT_TRUE(UpdateBaselineFile(path, same).ok());
+  EXPECT_EQ(ReadFile(path), line);
+  EXPECT_FALSE(std::filesystem::exists(lock));
+  WriteFile(lock, "mine");
+  EXPECT_TRUE(UpdateBaselineFile(path, same).ok());
+  EXPECT_EQ(ReadFile(lock), "mine");
+  close(of_file);
+  close(of_directory);
+}
+
+TEST(BaselineFileTest, MayBeAbsent) {
+  TempDir directory;
+  const std::string path = directory / "leaks.baseline";
+  EXPECT_TRUE(absl::IsNotFound(ReadBaseline(path, /*may_be_absent=*/false).status()));
+  EXPECT_TRUE(ReadBaseline(path, /*may_be_absent=*/true).ok());
+  // What is no baseline is not written over.
+  WriteFile(path, "lost\n");
+  EXPECT_FALSE(UpdateBaselineFile(path, [](const Baseline&) { return std::string(); }).ok());
+  EXPECT_EQ(ReadFile(path), "lost\n");
 }
 
 }  // namespace

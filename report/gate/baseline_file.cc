@@ -1,0 +1,82 @@
+#include "report/gate/baseline_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "report/base/output_file.h"
+#include "report/base/unique_fd.h"
+#include "report/gate/text_file.h"
+#include "report/render/output.h"
+#include "report/trace/byte_source.h"
+
+namespace memtrace::report::gate {
+namespace {
+
+// Not of the baseline itself, which a new file takes the place of, nor of its directory: both may be
+// locked by who runs us (`flock leaks.baseline memtrace check ...`), and we would wait for ever.
+class BaselineLock {
+ public:
+  // Waits until nobody else has it.
+  static absl::StatusOr<BaselineLock> Take(const std::string& baseline) {
+    const std::string path = absl::StrCat(baseline, ".lock");
+    while (true) {
+      UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+      if (!file.ok()) return ErrnoStatus("cannot make the lock", path, errno);
+      while (flock(file.get(), LOCK_EX) != 0) {
+        if (errno != EINTR) return ErrnoStatus("cannot lock", path, errno);
+      }
+      // Who had it before has removed the file: others lock a new one.
+      struct stat locked, there;
+      if (fstat(file.get(), &locked) == 0 && lstat(path.c_str(), &there) == 0 &&
+          locked.st_dev == there.st_dev && locked.st_ino == there.st_ino) {
+        return BaselineLock(path, std::move(file));
+      }
+    }
+  }
+  BaselineLock(BaselineLock&&) = default;
+  BaselineLock& operator=(BaselineLock&&) = delete;
+  ~BaselineLock() {
+    struct stat file;
+    // A file that has something in it is somebody's own.
+    if (file_.ok() && fstat(file_.get(), &file) == 0 && file.st_size == 0) unlink(path_.c_str());
+  }
+
+ private:
+  BaselineLock(std::string path, UniqueFd file) : path_(std::move(path)), file_(std::move(file)) {}
+
+  std::string path_;
+  UniqueFd file_;  // closed, and so unlocked, when the name is gone
+};
+
+}  // namespace
+
+absl::StatusOr<Baseline> ReadBaseline(const std::string& path, bool may_be_absent) {
+  const auto text = ReadTextFile(path);
+  if (!text.ok() && !(may_be_absent && absl::IsNotFound(text.status()))) return text.status();
+  return Baseline::Parse(text.ok() ? *text : "", path);
+}
+
+absl::StatusOr<Baseline> UpdateBaselineFile(
+    const std::string& path, const std::function<std::string(const Baseline& now)>& update) {
+  const auto place = BehindLinks(path);  // whatever link it is called by
+  if (!place.ok()) return place.status();
+  const auto lock = BaselineLock::Take(*place);
+  if (!lock.ok()) return lock.status();
+  const auto now = ReadBaseline(path, /*may_be_absent=*/true);
+  if (!now.ok()) return now.status();
+  const std::string text = update(*now);
+  auto out = render::Output::Open(path);
+  if (!out.ok()) return out.status();
+  out->Write(text);
+  if (const absl::Status status = out->Commit(); !status.ok()) return status;
+  return Baseline::Parse(text, path);
+}
+
+}  // namespace memtrace::report::gate
