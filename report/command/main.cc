@@ -58,6 +58,18 @@ std::vector<std::string> Candidates(const CLI::App& app, bool flags) {
   return names;
 }
 
+// The word that is told of: an option that the command does not have, before what became of its
+// value, and of the words behind --, which are left over by then.
+std::string WrongWord(const CLI::App& app, const CLI::App& chosen) {
+  if (&chosen != &app) {
+    for (const std::string& word : chosen.remaining()) {
+      if (absl::StartsWith(word, "-") && word != "--") return word;
+    }
+  }
+  const std::vector<std::string> unknown = app.remaining(true);
+  return unknown.empty() ? "" : unknown.front();
+}
+
 // One line: what is wrong, what was probably meant, where help is.
 int Complain(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& chosen = Chosen(app);
@@ -65,9 +77,9 @@ int Complain(const CLI::App& app, const CLI::ParseError& error) {
       &chosen == &app ? "memtrace --help" : absl::StrCat("memtrace ", chosen.get_name(), " --help");
   std::string message = error.what();
   std::string meant;
-  const std::vector<std::string> unknown = app.remaining(true);
+  const std::string unknown = WrongWord(app, chosen);
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) && !unknown.empty()) {
-    const std::string word = unknown.front().substr(0, unknown.front().find('='));
+    const std::string word = unknown.substr(0, unknown.find('='));
     const bool flag = absl::StartsWith(word, "-");
     const bool command = !flag && &chosen == &app;
     message = absl::StrCat(flag ? "unknown option " : command ? "unknown command " : "unexpected ",

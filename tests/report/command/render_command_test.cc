@@ -127,6 +127,10 @@ TEST_F(ReportCommandTest, RefusesWrongWordsInOneLine) {
   ExpectRefused("$M report $T --fromat json", "unknown option --fromat (did you mean --format");
   ExpectRefused("$M report $T --fromat json", "see memtrace report --help");
   ExpectRefused("$M report", "FILE is required; see memtrace report --help");
+  // Not what became of its value, nor what is behind the --.
+  ExpectRefused("$M check --run --failon definite -- true", "unknown option --failon (did you mean --fail-on");
+  ExpectRefused("$M check --run --bogus 3 -o x.xml -- true --quiet", "unknown option --bogus; see ");
+  ExpectRefused("$M check $T --untl 3 -- $T", "unknown option --untl");
   ExpectRefused("$M info $T $T", "unexpected ");
   ExpectRefused("$M report $T --top many", "--top: \"many\" is not a whole number");
   ExpectRefused("$M report $T --top -1", "--top: \"-1\" is not a whole number");
