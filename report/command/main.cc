@@ -22,6 +22,7 @@
 #include "report/command/commands.h"
 #include "report/command/options.h"
 #include "report/diff/command_diff.h"
+#include "report/gate/check_session.h"
 #include "report/gate/command_check.h"
 #include "report/import/command_import.h"
 #include "report/pages/command_pages.h"
@@ -132,6 +133,13 @@ int Flushed(int exit_code) {
   return kExitFailed;
 }
 
+// A `memtrace check` that does not get as far as to read anything leaves no verdict of another run.
+void WithoutVerdict(int argc, char** argv) {
+  if (argc > 1 && strcmp(argv[1], "check") == 0) {
+    memtrace::report::RemoveEarlierVerdicts({argv + 2, argv + argc});
+  }
+}
+
 // Called when all that was begun has been taken back: no output is half written.
 int OutOfMemory() {
   const uint64_t limit = memtrace::report::MemoryLimit();
@@ -199,6 +207,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "memtrace: %s: %s; see memtrace %s --help\n",
                  memtrace::report::render::EscapeControls(option).c_str(), kEmptyValue,
                  memtrace::report::render::EscapeControls(argv[1]).c_str());
+    WithoutVerdict(argc, argv);
     return kExitFailed;
   }
   try {
@@ -214,7 +223,9 @@ int main(int argc, char** argv) {
     std::printf("%s\n", version.what());
     return Flushed(0);
   } catch (const CLI::ParseError& error) {
-    return Complain(app, error);
+    const int failed = Complain(app, error);
+    WithoutVerdict(argc, argv);
+    return failed;
   }
   if (app.get_subcommands().empty()) {
     std::fputs(app.help().c_str(), stderr);

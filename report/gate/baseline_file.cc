@@ -19,8 +19,8 @@
 namespace memtrace::report::gate {
 namespace {
 
-// Not of the baseline itself, which a new file takes the place of, nor of its directory: both may be
-// locked by who runs us (`flock leaks.baseline memtrace check ...`), and we would wait for ever.
+// Not of the baseline itself, which a new file takes the place of, nor of its directory: both may
+// be locked by who runs us (`flock leaks.baseline memtrace check ...`): we would wait for ever.
 class BaselineLock {
  public:
   // Waits until nobody else has it.

@@ -1,5 +1,5 @@
-// The baseline as a file: read, and updated so that several at once lose nothing of each other. Tests
-// that run in parallel, each under a gate of its own, may share one.
+// The baseline as a file: read, and updated so that several at once lose nothing of each other.
+// Tests that run in parallel, each under a gate of its own, may share one.
 
 #ifndef MEMTRACE_REPORT_GATE_BASELINE_FILE_H_
 #define MEMTRACE_REPORT_GATE_BASELINE_FILE_H_

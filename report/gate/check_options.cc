@@ -20,6 +20,7 @@
 #include "absl/strings/str_format.h"
 #include "report/command/commands.h"
 #include "report/gate/baseline_file.h"
+#include "report/gate/earlier_verdicts.h"
 #include "report/leak/leak_kinds.h"
 
 namespace memtrace::report::gate {
@@ -98,43 +99,46 @@ absl::Status CheckWritable(absl::string_view option, const std::string& path) {
   return absl::UnavailableError(absl::StrCat(option, ": ", path, ": ", strerror(errno)));
 }
 
+// Where one is wrong, `outputs` has the others all the same: there may be earlier verdicts in them.
 absl::Status ParseOutputs(const CheckFlags& flags, std::vector<OutputSpec>* outputs) {
   GateFormat format = GateFormat::kText;
+  absl::Status status;
   if (!flags.format.empty()) {
     const auto given = ParseGateFormat(flags.format);
-    if (!given.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat("--format: ", given.status().message()));
+    if (given.ok()) {
+      format = *given;
+    } else {
+      status.Update(
+          absl::InvalidArgumentError(absl::StrCat("--format: ", given.status().message())));
     }
-    format = *given;
   }
   bool plain = false;  // is --format taken up by a file?
   for (const std::string& text : flags.outputs) {
-    const size_t equals = text.find('=');
+    OutputSpec output{format, OutputPath(text)};
     // A file that has a = in its name is meant as it is, unless what is before it
     // looks like a format.
-    const auto named = equals == text.npos ? absl::StatusOr<GateFormat>(absl::NotFoundError(""))
-                                           : ParseGateFormat(text.substr(0, equals));
-    if (!named.ok() && equals != text.npos &&
-        text.find_first_not_of("abcdefghijklmnopqrstuvwxyz-") == equals) {
-      return absl::InvalidArgumentError(absl::StrCat("--output: ", named.status().message(),
-                                                     "; for a file of that name write ./", text));
+    if (output.path == text) {
+      plain = true;
+    } else if (const auto named = ParseGateFormat(text.substr(0, text.find('='))); named.ok()) {
+      output.format = *named;
+    } else {
+      status.Update(absl::InvalidArgumentError(absl::StrCat(
+          "--output: ", named.status().message(), "; for a file of that name write ./", text)));
     }
-    OutputSpec output{named.ok() ? *named : format,
-                      named.ok() ? text.substr(equals + 1) : text};
-    plain |= !named.ok();
     if (output.path.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat("--output: \"", text, "\" names no file"));
+      status.Update(absl::InvalidArgumentError(
+          absl::StrCat("--output: \"", text, "\" names no file")));
+      continue;
     }
     if (output.path == "-") output.path.clear();
-    const absl::Status writable = CheckWritable("--output", output.path);
-    if (!writable.ok()) return writable;
+    status.Update(CheckWritable("--output", output.path));
     outputs->push_back(std::move(output));
   }
   const bool to_stdout = std::any_of(outputs->begin(), outputs->end(),
                                      [](const OutputSpec& one) { return one.path.empty(); });
   // The log of a build wants the verdict, whatever else is written.
   if (!to_stdout) outputs->push_back({plain ? GateFormat::kText : format, ""});
-  return absl::OkStatus();
+  return status;
 }
 
 // Each file is written once, and none of them is one that is read.

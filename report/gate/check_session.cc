@@ -1,12 +1,11 @@
 #include "report/gate/check_session.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <optional>
 #include <set>
 #include <string>
@@ -24,6 +23,7 @@
 #include "report/gate/baseline_file.h"
 #include "report/gate/baseline_of.h"
 #include "report/gate/check_options.h"
+#include "report/gate/earlier_verdicts.h"
 #include "report/gate/evidence.h"
 #include "report/gate/formats.h"
 #include "report/gate/gate_input.h"
@@ -44,23 +44,23 @@ namespace {
 
 using namespace gate;  // NOLINT: this file joins the parts
 
-// Is it JSON or XML, as what a CI server reads?
-bool IsForServers(const std::string& path) {
-  struct stat st;
-  if (path.empty() || lstat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return false;
-  const int first = std::ifstream(path).get();
-  return first == '<' || first == '{' || first == '[';
+std::vector<std::string> PathsOf(const std::vector<OutputSpec>& outputs) {
+  std::vector<std::string> paths;
+  for (const OutputSpec& output : outputs) paths.push_back(output.path);
+  return paths;
+}
+
+void RemoveAndTell(const std::vector<std::string>& paths) {
+  for (const std::string& path : RemoveVerdicts(paths)) {
+    std::fprintf(stderr, "memtrace: %s was of an earlier run, and is removed\n",
+                 render::EscapeControls(path).c_str());
+  }
 }
 
 // Where there is no verdict, that of an earlier run must not be taken for one.
 int FailWithout(const std::vector<OutputSpec>& outputs, const absl::Status& status) {
   const int exit_code = ExitCodeOf(status);
-  for (const OutputSpec& output : outputs) {
-    if (IsForServers(output.path) && unlink(output.path.c_str()) == 0) {
-      std::fprintf(stderr, "memtrace: %s was of an earlier run, and is removed\n",
-                   render::EscapeControls(output.path).c_str());
-    }
-  }
+  RemoveAndTell(PathsOf(outputs));
   return exit_code;
 }
 
@@ -71,25 +71,29 @@ absl::Status WriteFile(const std::string& path, absl::string_view text) {
   return out->Commit();
 }
 
-absl::Status WriteOutputs(const CheckFlags& flags, const CheckOptions& options,
-                          GateReport& report) {
+absl::Status WriteOutput(const OutputSpec& output, bool quiet, GateReport& report) {
+  auto out = render::Output::Open(output.path);
+  if (!out.ok()) return out.status();
+  report.style = render::StyleFor(out->fd(), render::ColorMode::kNever, 0);
+  if (output.format == GateFormat::kText && quiet) {
+    out->Write(absl::StrCat("memtrace check: ", VerdictLine(report), "\n"));
+  } else {
+    out->Write(RenderGate(output.format, report));
+  }
+  return out->Commit();
+}
+
+// One that cannot be written takes nothing from the others. Returns the exit status of that.
+int WriteOutputs(const CheckFlags& flags, const CheckOptions& options, GateReport& report) {
+  int exit_code = 0;
   for (const OutputSpec& output : options.outputs) {
-    auto out = render::Output::Open(output.path);
-    if (!out.ok()) return out.status();
-    report.style = render::StyleFor(out->fd(), render::ColorMode::kNever, 0);
-    if (output.format == GateFormat::kText && flags.quiet) {
-      out->Write(absl::StrCat("memtrace check: ", VerdictLine(report), "\n"));
-    } else {
-      out->Write(RenderGate(output.format, report));
-    }
-    const absl::Status status = out->Commit();
-    if (!status.ok()) return status;
+    exit_code = std::max(exit_code, ExitCodeOf(WriteOutput(output, flags.quiet, report)));
   }
   if (!flags.gen_suppressions.empty()) {
     const absl::Status status = WriteFile(flags.gen_suppressions, GeneratedSuppressions(report));
-    if (!status.ok()) return status;
+    exit_code = std::max(exit_code, ExitCodeOf(status));
   }
-  return absl::OkStatus();
+  return exit_code;
 }
 
 // Programs that may not have come to all that they leak on their usual way: a process of theirs
@@ -120,6 +124,7 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence, boo
       return status;
     }
   }
+  RemoveVerdicts(PathsOf(options.outputs));  // whoever kills this leaves none
   symbolizer::Options symbolizer_options;
   symbolizer_options.debug_dirs.insert(symbolizer_options.debug_dirs.begin(),
                                        flags.debug_dirs.begin(), flags.debug_dirs.end());
@@ -195,9 +200,8 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence, boo
   }
   report.full = flags.full;
   if (flags.top.has_value()) report.top = *flags.top;
-  const absl::Status status = WriteOutputs(flags, options, report);
-  if (!status.ok()) return status;
-  return result.exit_code();
+  const int not_written = WriteOutputs(flags, options, report);
+  return not_written != 0 ? not_written : result.exit_code();
 }
 
 // The program's own failure is what counts; the gate's verdict is printed all the same.
@@ -206,13 +210,17 @@ int RunAndCheck(const CheckFlags& flags, CheckOptions& options) {
   std::string directory = flags.traces;
   if (directory.empty()) {
     directory = scratch.emplace("memtrace-check").path();
-    if (directory.empty()) return ExitCodeOf(absl::UnavailableError(scratch->error()));
+    if (directory.empty()) {
+      return FailWithout(options.outputs, absl::UnavailableError(scratch->error()));
+    }
   } else if (mkdir(directory.c_str(), 0777) != 0) {
     const int error = errno;
     if (!IsDirectory(directory)) {
-      return ExitCodeOf(absl::UnavailableError(absl::StrCat(
-          "--traces: ", directory, ": ", strerror(error == EEXIST ? ENOTDIR : error),
-          error == EEXIST ? ": it has to be a directory" : ": the directory cannot be made")));
+      return FailWithout(
+          options.outputs,
+          absl::UnavailableError(absl::StrCat(
+              "--traces: ", directory, ": ", strerror(error == EEXIST ? ENOTDIR : error),
+              error == EEXIST ? ": it has to be a directory" : ": the directory cannot be made")));
     }
   }
   RunOptions run;
@@ -221,6 +229,8 @@ int RunAndCheck(const CheckFlags& flags, CheckOptions& options) {
   run.children = "follow";  // whatever the environment says: what was not looked at is no proof
   run.quiet = true;
   run.passing = scratch.has_value();
+  // A test that takes too long is killed, and this with it: no word can be said then.
+  RemoveVerdicts(PathsOf(options.outputs));
   RunOutcome outcome;
   const int status = RunSession(run, &outcome);
   absl::StatusOr<int> verdict = Check(
@@ -235,6 +245,10 @@ int RunAndCheck(const CheckFlags& flags, CheckOptions& options) {
 }
 
 }  // namespace
+
+void RemoveEarlierVerdicts(const std::vector<std::string>& words) {
+  RemoveAndTell(OutputsAmong(words));
+}
 
 int CheckSession(const CheckFlags& flags) {
   CheckOptions options;

@@ -558,6 +558,54 @@ TEST(CheckEvidenceTest, WhereThereIsNoVerdictThatOfAnotherNightIsRemoved) {
   EXPECT_EQ(ReadFile(notes), "mine");
 }
 
+// The tool sees nothing of a SIGKILL, as of ctest at a TIMEOUT: what is there while the program runs is
+// what would be left.
+TEST(CheckEvidenceTest, WhileTheProgramRunsThereIsNoVerdictOfAnotherNight) {
+  TempDir directory;
+  const std::string junit = directory / "j.xml", notes = directory / "notes.txt";
+  WriteFile(junit, "<testsuites/>");
+  WriteFile(notes, "mine");
+  const Result check = Check({"--run", "-o", "junit=" + junit, "-o", notes, "--", "sh", "-c",
+                              "test ! -e j.xml && test -e notes.txt"}, directory.path());
+  EXPECT_EQ(check.exit_status, 0) << check.out << check.err;
+  EXPECT_THAT(check.err, Not(HasSubstr("removed"))) << "there is a new one";
+  EXPECT_THAT(ReadFile(junit), HasSubstr("<testcase"));
+}
+
+TEST(CheckEvidenceTest, AWrongOptionLeavesNoVerdictOfAnotherNight) {
+  for (const Words& wrong : std::vector<Words>{
+           {"--bogus"}, {"--bogus", "3"}, {"--top", "many"}, {"--fail-on="}, {"-o", "juint=b.xml"},
+           {"--format", "yaml"}, {"--missing-evidence", "perhaps"}, {"--traces", "notes.txt"}}) {
+    TempDir directory;
+    WriteFile(directory / "a.json", "[]");
+    WriteFile(directory / "j.xml", "<testsuites/>");
+    WriteFile(directory / "notes.txt", "mine");
+    WriteFile(directory / "of_the_program.json", "{}");
+    Words words = {"--run", "-oa.json"};
+    words.insert(words.end(), wrong.begin(), wrong.end());
+    words.insert(words.end(), {"--output", "junit=j.xml", "--", "true", "-o", "of_the_program.json"});
+    const Result check = Check(words, directory.path());
+    EXPECT_EQ(check.exit_status, 2) << wrong.front() << check.err;
+    EXPECT_THAT(check.err, HasSubstr("j.xml was of an earlier run, and is removed")) << wrong.front();
+    EXPECT_NE(access((directory / "a.json").c_str(), F_OK), 0) << wrong.front();
+    EXPECT_NE(access((directory / "j.xml").c_str(), F_OK), 0) << wrong.front();
+    EXPECT_EQ(ReadFile(directory / "notes.txt"), "mine");
+    EXPECT_EQ(ReadFile(directory / "of_the_program.json"), "{}");
+  }
+}
+
+TEST(CheckEvidenceTest, AnOutputThatCannotBeWrittenTakesNothingFromTheOthers) {
+  TempDir traces, directory;
+  Trace(traces.path(), {ExamplePath("leaks")});
+  const Result check = Check({"-o", "junit=/dev/full", "-o", "json=" + (directory / "a.json"),
+                              "--gen-suppressions", directory / "a.supp", traces.path()});
+  EXPECT_EQ(check.exit_status, 2) << check.out;
+  EXPECT_THAT(check.err, HasSubstr("cannot write /dev/full"));
+  EXPECT_THAT(check.out, StartsWith("memtrace check: FAILED: 2 leaks\n"));
+  EXPECT_EQ(Json::parse(ReadFile(directory / "a.json")).at("exit_code"), 1);
+  EXPECT_THAT(ReadFile(directory / "a.supp"), HasSubstr("Memcheck:Leak"));
+}
+
 TEST(CheckEvidenceTest, WhereTheRecordingWasStoppedIsTold) {
   TempDir directory;
   const std::string program = Compile(directory, "stops", R"(#include <stdlib.h>
