@@ -164,10 +164,10 @@ MemcheckFrame Seen(const Frame& frame) {
   // calls constructors and not main.
   if (absl::StartsWith(linkage, "__libc_start_") ||
       absl::StartsWith(linkage, "generic_start_main")) {
-    seen.functions.emplace_back("(below main)");
+    seen.below_main = true;
     seen.functions.emplace_back("__libc_start_main");
   }
-  if (linkage == "_start") seen.functions.emplace_back("(below main)");
+  if (linkage == "_start") seen.below_main = true;
   seen.module = frame.module.empty() ? std::string(kUnknown) : frame.module;
   seen.real_module = RealPath(frame.module);
   seen.file = frame.file;

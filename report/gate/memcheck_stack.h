@@ -10,7 +10,7 @@
 //   - the two names of a constructor, and those of aligned allocation, stand for each other;
 //   - inlined functions have the name without scope as well, and clone3 that of clone; of template
 //     arguments, which Valgrind has as the debug information writes them, nothing counts there;
-//   - what runs main and static constructors has the names "(below main)" and "__libc_start_main" as well;
+//   - what runs main and static constructors is "(below main)" and "__libc_start_main" as well;
 //   - an end that could not be followed is no frame.
 //
 // One thread. Texts refer to the frames, which outlive the stack.
@@ -37,6 +37,7 @@ struct MemcheckFrame {
   uint32_t line = 0;
   bool inlined = false;
   std::string bare;                    // of an inlined one: without scope and template arguments
+  bool below_main = false;  // "(below main)" as well, which is Valgrind's word and no function's name
 };
 
 struct MemcheckStack {

@@ -161,6 +161,7 @@ bool FrameMatches(const FramePattern& pattern, const MemcheckFrame& frame) {
     case FramePattern::What::kFunction:
       break;
   }
+  if (frame.below_main && WildcardMatches(pattern.text, "(below main)")) return true;
   const absl::string_view plain = WithoutVersion(pattern.text);
   for (const std::string& function : frame.functions) {
     if (WildcardMatches(pattern.text, function)) return true;
@@ -223,14 +224,18 @@ bool RunsOthersCode(const std::vector<MemcheckFrame>& frames, size_t begin, size
 }
 
 bool LsanMatches(const std::string& pattern, const MemcheckStack& stack) {
+  // What has no name matches nothing there.
+  const auto matches = [&pattern](const std::string& name) {
+    return name != "???" && TemplateMatches(pattern, name);
+  };
   for (size_t i = stack.also_begins; i < stack.frames.size(); ++i) {
     const MemcheckFrame& frame = stack.frames[i];
     for (const std::string& function : frame.functions) {
-      if (TemplateMatches(pattern, function)) return true;
+      if (matches(function)) return true;
     }
-    if (TemplateMatches(pattern, frame.file)) return true;
+    if (matches(frame.file)) return true;
     // The allocator's own file is memcheck's there: nothing LeakSanitizer would see.
-    if (i > stack.also_begins && TemplateMatches(pattern, frame.module)) return true;
+    if (i > stack.also_begins && matches(frame.module)) return true;
   }
   return false;
 }

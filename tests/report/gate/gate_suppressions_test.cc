@@ -206,6 +206,17 @@ TEST(LsanSuppressionTest, MatchesAnyFrameByFunctionFileOrModule) {
   EXPECT_FALSE(Matches("leak:Store", kPlain.Seen()));
 }
 
+TEST(LsanSuppressionTest, NamesThatOnlyValgrindHasMatchNothing) {
+  const Frames unknown = {Named("Load"), Named("", "", ""), Main(), Below(), Named("_start")};
+  for (const char* pattern : {"leak:below", "leak: main", "leak:main)", "leak:(below main)", "leak:??"}) {
+    EXPECT_FALSE(Matches(pattern, unknown.Seen())) << pattern;
+  }
+  EXPECT_TRUE(Matches("leak:__libc_start_main", unknown.Seen()));
+  EXPECT_TRUE(Matches(Valgrind("...\nfun:main\nfun:(below main)\nfun:(below main)"), unknown.Seen()));
+  EXPECT_TRUE(Matches(Valgrind("...\nfun:(below*"), unknown.Seen()));
+  EXPECT_TRUE(Matches(Valgrind("fun:malloc\nfun:Load\nfun:???"), unknown.Seen()));
+}
+
 TEST(LsanSuppressionTest, AnchorsAndStarsAreLeakSanitizers) {
   EXPECT_TRUE(TemplateMatches("^foo", "foobar"));
   EXPECT_FALSE(TemplateMatches("^bar", "foobar"));
