@@ -28,10 +28,10 @@ constexpr absl::string_view kHeader =
     "# memtrace check --baseline FILE --update-baseline keeps comments, dates and order.\n"
     "\n";
 
-// Whether `text` is a fingerprint, as they are written: in lower case.
+// Whether `text` is a fingerprint, as they are written: in lower case, with all digits. One that
+// was cut would be of no leak, and the leak new.
 bool IsFingerprint(absl::string_view text) {
-  return !text.empty() && text.size() <= 16 &&
-         text.find_first_not_of("0123456789abcdef") == text.npos;
+  return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == text.npos;
 }
 
 int Digits(absl::string_view text) {

@@ -28,11 +28,11 @@ constexpr char kText[] =
     "# a project's leaks\n"
     "\n"
     "# BUG-1: the cache\n"
-    "definite aaaa bytes=48 blocks=3 until=2027-01-31 program=app caller=Load(char const*)  a.cc\n"
-    "possible bbbb bytes=10 blocks=1 program=app caller=Two\n"
+    "definite 000000000000aaaa bytes=48 blocks=3 until=2027-01-31 program=app caller=Load(char const*)  a.cc\n"
+    "possible 000000000000bbbb bytes=10 blocks=1 program=app caller=Two\n"
     "\n"
     "# of another test\n"
-    "definite cccc bytes=7 blocks=1 program=other%20one caller=Three\n";
+    "definite 000000000000cccc bytes=7 blocks=1 program=other%20one caller=Three\n";
 
 const LeakKindSet kDefinite = LeakKindSet::Of(LeakKind::kDefinite);
 
@@ -51,22 +51,22 @@ Baseline Parsed(absl::string_view text) {
 TEST(BaselineTest, HasWhatItsLinesSay) {
   const Baseline baseline = Parsed(kText);
   ASSERT_EQ(baseline.entries().size(), 3u);
-  const BaselineEntry* entry = baseline.Find(LeakKind::kDefinite, "aaaa", "app");
+  const BaselineEntry* entry = baseline.Find(LeakKind::kDefinite, "000000000000aaaa", "app");
   ASSERT_NE(entry, nullptr);
   EXPECT_EQ(entry->bytes, 48u);
   EXPECT_EQ(entry->blocks, 3u);
   EXPECT_EQ(entry->until, "2027-01-31");
   EXPECT_EQ(entry->caller, "Load(char const*)  a.cc");
   EXPECT_EQ(entry->line, 4u);
-  EXPECT_EQ(baseline.Find(LeakKind::kPossible, "aaaa", "app"), nullptr);
-  EXPECT_EQ(baseline.Find(LeakKind::kDefinite, "aaaa", "other one"), nullptr);
-  EXPECT_NE(baseline.Find(LeakKind::kDefinite, "cccc", "other one"), nullptr);
+  EXPECT_EQ(baseline.Find(LeakKind::kPossible, "000000000000aaaa", "app"), nullptr);
+  EXPECT_EQ(baseline.Find(LeakKind::kDefinite, "000000000000aaaa", "other one"), nullptr);
+  EXPECT_NE(baseline.Find(LeakKind::kDefinite, "000000000000cccc", "other one"), nullptr);
 }
 
 TEST(BaselineTest, MaySayWhatIsLostInAll) {
-  const std::string line = "definite aa bytes=1 blocks=1 lost_bytes=30 lost_blocks=3 program=app caller=F";
+  const std::string line = "definite 00000000000000aa bytes=1 blocks=1 lost_bytes=30 lost_blocks=3 program=app caller=F";
   const Baseline baseline = Parsed(line + "\n");
-  const BaselineEntry* entry = baseline.Find(LeakKind::kDefinite, "aa", "app");
+  const BaselineEntry* entry = baseline.Find(LeakKind::kDefinite, "00000000000000aa", "app");
   ASSERT_NE(entry, nullptr);
   EXPECT_EQ(entry->lost.bytes, 30u);
   EXPECT_EQ(entry->lost.blocks, 3u);
@@ -75,33 +75,35 @@ TEST(BaselineTest, MaySayWhatIsLostInAll) {
   EXPECT_EQ(baseline.Update({now}, {"app"}, kDefinite), line + "\n");
   now.lost.blocks = 4;
   EXPECT_THAT(baseline.Update({now}, {"app"}, kDefinite), HasSubstr("lost_blocks=4"));
-  EXPECT_FALSE(Baseline::Parse("definite aa bytes=1 blocks=1 lost_bytes=30 program=app\n", "known").ok());
+  EXPECT_FALSE(Baseline::Parse("definite 00000000000000aa bytes=1 blocks=1 lost_bytes=30 program=app\n", "known").ok());
 }
 
 TEST(BaselineTest, AnEntryMayBeOfAnyProgram) {
-  const Baseline baseline = Parsed("definite aa bytes=1 blocks=1 program=*\n"
-                                   "definite aa bytes=2 blocks=1 program=app\n");
-  EXPECT_EQ(baseline.Find(LeakKind::kDefinite, "aa", "app")->bytes, 2u);
-  EXPECT_EQ(baseline.Find(LeakKind::kDefinite, "aa", "else")->bytes, 1u);
+  const Baseline baseline = Parsed("definite 00000000000000aa bytes=1 blocks=1 program=*\n"
+                                   "definite 00000000000000aa bytes=2 blocks=1 program=app\n");
+  EXPECT_EQ(baseline.Find(LeakKind::kDefinite, "00000000000000aa", "app")->bytes, 2u);
+  EXPECT_EQ(baseline.Find(LeakKind::kDefinite, "00000000000000aa", "else")->bytes, 1u);
 }
 
 TEST(BaselineTest, ErrorsNameFileAndLine) {
   const auto message = [](absl::string_view text) {
     return std::string(Baseline::Parse(text, "known").status().message());
   };
-  EXPECT_THAT(message("# c\nlost aa bytes=1 blocks=1 program=p"), HasSubstr("known:2: \"lost\""));
+  EXPECT_THAT(message("# c\nlost 00000000000000aa bytes=1 blocks=1 program=p"), HasSubstr("known:2: \"lost\""));
   EXPECT_THAT(message("definite ../x bytes=1 blocks=1 program=p"), HasSubstr("no fingerprint"));
-  EXPECT_THAT(message("definite aa bytes=1 program=p"), HasSubstr("needs bytes=, blocks="));
-  EXPECT_THAT(message("definite aa bytes=1 blocks=-1 program=p"), HasSubstr("not a number"));
-  EXPECT_THAT(message("definite aa bytes=1 blocks=1 until=soon program=p"), HasSubstr("not a date"));
-  EXPECT_THAT(message("definite aa bytes=1 blocks=1 until=2027-02-31 program=p"), HasSubstr("not a date"));
-  EXPECT_THAT(message("definite aa bytes=1 blocks=1 program=p caller=mk until=2020-01-01  a.c"),
+  EXPECT_THAT(message("definite 12 bytes=1 blocks=1 program=p"), HasSubstr("\"12\" is no fingerprint, which is 16 "));
+  EXPECT_THAT(message("definite 00000000000000aa0 bytes=1 blocks=1 program=p"), HasSubstr("no fingerprint"));
+  EXPECT_THAT(message("definite 00000000000000aa bytes=1 program=p"), HasSubstr("needs bytes=, blocks="));
+  EXPECT_THAT(message("definite 00000000000000aa bytes=1 blocks=-1 program=p"), HasSubstr("not a number"));
+  EXPECT_THAT(message("definite 00000000000000aa bytes=1 blocks=1 until=soon program=p"), HasSubstr("not a date"));
+  EXPECT_THAT(message("definite 00000000000000aa bytes=1 blocks=1 until=2027-02-31 program=p"), HasSubstr("not a date"));
+  EXPECT_THAT(message("definite 00000000000000aa bytes=1 blocks=1 program=p caller=mk until=2020-01-01  a.c"),
               HasSubstr("is a part of caller="));
-  EXPECT_THAT(message("definite AA bytes=1 blocks=1 program=p"), HasSubstr("no fingerprint"));
-  EXPECT_THAT(message("definite aa bytes=1 bytes=2 blocks=1 program=p"), HasSubstr("bytes= was there before"));
-  EXPECT_THAT(message("definite aa bytes=1 blocks=1 size=3 program=p"), HasSubstr("\"size=3\""));
-  EXPECT_THAT(message("definite aa bytes=1 blocks=1 program=p\n\n"
-                      "definite aa bytes=2 blocks=1 program=p"),
+  EXPECT_THAT(message("definite 00000000000000AA bytes=1 blocks=1 program=p"), HasSubstr("no fingerprint"));
+  EXPECT_THAT(message("definite 00000000000000aa bytes=1 bytes=2 blocks=1 program=p"), HasSubstr("bytes= was there before"));
+  EXPECT_THAT(message("definite 00000000000000aa bytes=1 blocks=1 size=3 program=p"), HasSubstr("\"size=3\""));
+  EXPECT_THAT(message("definite 00000000000000aa bytes=1 blocks=1 program=p\n\n"
+                      "definite 00000000000000aa bytes=2 blocks=1 program=p"),
               HasSubstr("known:3: the same leak as in line 1"));
 }
 
@@ -113,64 +115,64 @@ TEST(BaselineTest, AnUpdateWithoutAChangeChangesNoByte) {
 }
 
 TEST(BaselineTest, LinesKeepTheirEnds) {
-  const Baseline baseline = Parsed("# one\r\ndefinite aa bytes=1 blocks=1 program=app\r\n"
-                                   "definite bb bytes=1 blocks=1 program=app\r\n");
+  const Baseline baseline = Parsed("# one\r\ndefinite 00000000000000aa bytes=1 blocks=1 program=app\r\n"
+                                   "definite 00000000000000bb bytes=1 blocks=1 program=app\r\n");
   ASSERT_EQ(baseline.entries().size(), 2u);
-  EXPECT_EQ(baseline.Update({Leak(LeakKind::kDefinite, "aa", 1, 1, "app", ""),
-                             Leak(LeakKind::kDefinite, "bb", 2, 1, "app", ""),
-                             Leak(LeakKind::kDefinite, "cc", 3, 1, "app", "")},
+  EXPECT_EQ(baseline.Update({Leak(LeakKind::kDefinite, "00000000000000aa", 1, 1, "app", ""),
+                             Leak(LeakKind::kDefinite, "00000000000000bb", 2, 1, "app", ""),
+                             Leak(LeakKind::kDefinite, "00000000000000cc", 3, 1, "app", "")},
                             {"app"}, kDefinite),
-            "# one\r\ndefinite aa bytes=1 blocks=1 program=app\r\n"
-            "definite bb bytes=2 blocks=1 program=app\r\n"
-            "definite cc bytes=3 blocks=1 program=app\r\n");
+            "# one\r\ndefinite 00000000000000aa bytes=1 blocks=1 program=app\r\n"
+            "definite 00000000000000bb bytes=2 blocks=1 program=app\r\n"
+            "definite 00000000000000cc bytes=3 blocks=1 program=app\r\n");
 }
 
 TEST(BaselineTest, AnEntryOfAnyProgramAllowsTheMostOfEach) {
-  const Baseline baseline = Parsed("definite aa bytes=1 blocks=1 program=*\n");
-  EXPECT_EQ(baseline.Update({Leak(LeakKind::kDefinite, "aa", 100, 1, "app", "One"),
-                             Leak(LeakKind::kDefinite, "aa", 50, 10, "else", "One")},
+  const Baseline baseline = Parsed("definite 00000000000000aa bytes=1 blocks=1 program=*\n");
+  EXPECT_EQ(baseline.Update({Leak(LeakKind::kDefinite, "00000000000000aa", 100, 1, "app", "One"),
+                             Leak(LeakKind::kDefinite, "00000000000000aa", 50, 10, "else", "One")},
                             {"app", "else"}, kDefinite),
-            "definite aa bytes=100 blocks=10 program=*\n");
-  const std::string large = "definite aa bytes=480 blocks=10 program=* caller=mk\n";
+            "definite 00000000000000aa bytes=100 blocks=10 program=*\n");
+  const std::string large = "definite 00000000000000aa bytes=480 blocks=10 program=* caller=mk\n";
   EXPECT_EQ(Parsed(large).Update({}, {"app"}, kDefinite), large) << "another program may still have it";
-  EXPECT_EQ(Parsed(large).Update({Leak(LeakKind::kDefinite, "aa", 100, 1, "app", "One")}, {"app"}, kDefinite), large);
+  EXPECT_EQ(Parsed(large).Update({Leak(LeakKind::kDefinite, "00000000000000aa", 100, 1, "app", "One")}, {"app"}, kDefinite), large);
 }
 
 TEST(BaselineTest, AnUpdateTouchesTheLinesThatChanged) {
   const std::string updated = Parsed(kText).Update(
-      {Leak(LeakKind::kDefinite, "aaaa", 96, 6, "app", "Renamed  a.cc"),
-       Leak(LeakKind::kDefinite, "dddd", 5, 1, "app", "Four  d.c")},
+      {Leak(LeakKind::kDefinite, "000000000000aaaa", 96, 6, "app", "Renamed  a.cc"),
+       Leak(LeakKind::kDefinite, "000000000000dddd", 5, 1, "app", "Four  d.c")},
       {"app"}, kDefinite);
   EXPECT_EQ(updated,
             "# a project's leaks\n"
             "\n"
             "# BUG-1: the cache\n"
-            "definite aaaa bytes=96 blocks=6 until=2027-01-31 program=app "
+            "definite 000000000000aaaa bytes=96 blocks=6 until=2027-01-31 program=app "
             "caller=Load(char const*)  a.cc\n"
-            "possible bbbb bytes=10 blocks=1 program=app caller=Two\n"  // that kind was not asked for
+            "possible 000000000000bbbb bytes=10 blocks=1 program=app caller=Two\n"  // that kind was not asked for
             "\n"
             "# of another test\n"
-            "definite cccc bytes=7 blocks=1 program=other%20one caller=Three\n"  // did not run
-            "definite dddd bytes=5 blocks=1 program=app caller=Four  d.c\n");
+            "definite 000000000000cccc bytes=7 blocks=1 program=other%20one caller=Three\n"  // did not run
+            "definite 000000000000dddd bytes=5 blocks=1 program=app caller=Four  d.c\n");
 }
 
 TEST(BaselineTest, AFixedLeakGoesWithItsComment) {
   EXPECT_EQ(Parsed(kText).Update({}, {"app"}, kDefinite),
             "# a project's leaks\n"
             "\n"
-            "possible bbbb bytes=10 blocks=1 program=app caller=Two\n"
+            "possible 000000000000bbbb bytes=10 blocks=1 program=app caller=Two\n"
             "\n"
             "# of another test\n"
-            "definite cccc bytes=7 blocks=1 program=other%20one caller=Three\n");
+            "definite 000000000000cccc bytes=7 blocks=1 program=other%20one caller=Three\n");
 }
 
 TEST(BaselineTest, AnUpdateTellsWhatItDid) {
-  const Baseline baseline = Parsed("definite aa bytes=10 blocks=1 program=app\n"
-                                   "definite bb bytes=10 blocks=1 program=app\n"
-                                   "definite cc bytes=10 blocks=9 program=app\n"
-                                   "definite dd bytes=10 blocks=1 program=app\n"
-                                   "definite ee bytes=10 blocks=1 program=other\n"
-                                   "definite ff bytes=10 blocks=5 program=*\n");
+  const Baseline baseline = Parsed("definite 00000000000000aa bytes=10 blocks=1 program=app\n"
+                                   "definite 00000000000000bb bytes=10 blocks=1 program=app\n"
+                                   "definite 00000000000000cc bytes=10 blocks=9 program=app\n"
+                                   "definite 00000000000000dd bytes=10 blocks=1 program=app\n"
+                                   "definite 00000000000000ee bytes=10 blocks=1 program=other\n"
+                                   "definite 00000000000000ff bytes=10 blocks=5 program=*\n");
   const auto told = [&](const std::vector<BaselineEntry>& leaks,
                         const std::set<std::string>& unfinished = {}) {
     BaselineChanges changes;
@@ -178,10 +180,10 @@ TEST(BaselineTest, AnUpdateTellsWhatItDid) {
     return ChangesText(changes);
   };
   EXPECT_EQ(told(baseline.entries()), "unchanged");
-  EXPECT_EQ(told({Leak(LeakKind::kDefinite, "aa", 10, 1, "app", ""),
-                  Leak(LeakKind::kDefinite, "bb", 20, 1, "app", ""),
-                  Leak(LeakKind::kDefinite, "cc", 10, 8, "app", ""),
-                  Leak(LeakKind::kDefinite, "ff", 9, 1, "app", ""),
+  EXPECT_EQ(told({Leak(LeakKind::kDefinite, "00000000000000aa", 10, 1, "app", ""),
+                  Leak(LeakKind::kDefinite, "00000000000000bb", 20, 1, "app", ""),
+                  Leak(LeakKind::kDefinite, "00000000000000cc", 10, 8, "app", ""),
+                  Leak(LeakKind::kDefinite, "00000000000000ff", 9, 1, "app", ""),
                   Leak(LeakKind::kDefinite, "gg", 1, 1, "app", ""),
                   Leak(LeakKind::kDefinite, "hh", 1, 1, "app", "")}),
             "2 added, 1 raised, 1 lowered, 1 removed");
@@ -195,30 +197,30 @@ TEST(BaselineTest, AnUpdateTellsWhatItDid) {
 // It may have ended before it came to what it leaks on its usual way.
 TEST(BaselineTest, OfAProgramThatFailedNothingIsFixed) {
   BaselineChanges changes;
-  EXPECT_EQ(Parsed(kText).Update({Leak(LeakKind::kDefinite, "aaaa", 16, 1, "app", "")}, {"app"},
+  EXPECT_EQ(Parsed(kText).Update({Leak(LeakKind::kDefinite, "000000000000aaaa", 16, 1, "app", "")}, {"app"},
                                  kDefinite.With(LeakKind::kPossible), {"app"}, &changes),
             kText);
   EXPECT_EQ(changes.kept, 2u);
   const std::string raised =
-      Parsed(kText).Update({Leak(LeakKind::kDefinite, "aaaa", 16, 6, "app", ""),
-                            Leak(LeakKind::kDefinite, "dddd", 5, 1, "app", "Four")},
+      Parsed(kText).Update({Leak(LeakKind::kDefinite, "000000000000aaaa", 16, 6, "app", ""),
+                            Leak(LeakKind::kDefinite, "000000000000dddd", 5, 1, "app", "Four")},
                            {"app"}, kDefinite, {"app"}, &changes);
-  EXPECT_THAT(raised, HasSubstr("# BUG-1: the cache\ndefinite aaaa bytes=48 blocks=6 until="));
-  EXPECT_THAT(raised, HasSubstr("definite dddd bytes=5 blocks=1 program=app caller=Four\n"));
+  EXPECT_THAT(raised, HasSubstr("# BUG-1: the cache\ndefinite 000000000000aaaa bytes=48 blocks=6 until="));
+  EXPECT_THAT(raised, HasSubstr("definite 000000000000dddd bytes=5 blocks=1 program=app caller=Four\n"));
   EXPECT_EQ(ChangesText(changes), "1 added, 1 raised");
 }
 
 TEST(BaselineTest, ANewFileHasAHeaderAndAnOrder) {
   const std::string text = Baseline().Update(
-      {Leak(LeakKind::kDefinite, "2", 1, 1, "b", "x"), Leak(LeakKind::kDefinite, "1", 1, 1, "a b", "y"),
-       Leak(LeakKind::kDefinite, "0", 1, 1, "b", "a\n\x1b[31m")},
+      {Leak(LeakKind::kDefinite, "0000000000000002", 1, 1, "b", "x"), Leak(LeakKind::kDefinite, "0000000000000001", 1, 1, "a b", "y"),
+       Leak(LeakKind::kDefinite, "0000000000000000", 1, 1, "b", "a\n\x1b[31m")},
       {"b"}, kDefinite);
   EXPECT_THAT(text, HasSubstr("# memtrace baseline 1"));
-  EXPECT_THAT(text, HasSubstr("definite 1 bytes=1 blocks=1 program=a%20b caller=y\n"
-                              "definite 0 bytes=1 blocks=1 program=b caller=a\\x0a\\x1b[31m\n"
-                              "definite 2 bytes=1 blocks=1 program=b caller=x\n"));
+  EXPECT_THAT(text, HasSubstr("definite 0000000000000001 bytes=1 blocks=1 program=a%20b caller=y\n"
+                              "definite 0000000000000000 bytes=1 blocks=1 program=b caller=a\\x0a\\x1b[31m\n"
+                              "definite 0000000000000002 bytes=1 blocks=1 program=b caller=x\n"));
   EXPECT_EQ(Parsed(text).entries().size(), 3u);
-  EXPECT_NE(Parsed(text).Find(LeakKind::kDefinite, "1", "a b"), nullptr);
+  EXPECT_NE(Parsed(text).Find(LeakKind::kDefinite, "0000000000000001", "a b"), nullptr);
 }
 
 // As tests under `ctest -j` do it, each with a gate of its own.
