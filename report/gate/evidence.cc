@@ -1,7 +1,9 @@
 #include "report/gate/evidence.h"
 
+#include <filesystem>
 #include <set>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -12,18 +14,27 @@ namespace memtrace::report::gate {
 
 Evidence EvidenceOf(const std::vector<std::string>& paths) {
   Evidence evidence;
+  // `check traces/ traces/a.mtr`: what is named twice is looked at, or missing, once.
+  std::set<std::string> files, missing;
+  const auto miss = [&](std::string why) {
+    if (missing.insert(why).second) evidence.missing.push_back(std::move(why));
+  };
   for (const std::string& path : paths) {
     const auto set = FindTraces({path});
     if (!set.ok()) {
-      evidence.missing.emplace_back(set.status().message());
+      miss(std::string(set.status().message()));
       continue;
     }
-    evidence.set.files.insert(evidence.set.files.end(), set->files.begin(), set->files.end());
-    evidence.set.total_bytes += set->total_bytes;
+    for (const TraceSet::File& file : set->files) {
+      std::error_code ignored;
+      const auto name = std::filesystem::absolute(file.path, ignored).lexically_normal();
+      if (!files.insert(name.string()).second) continue;
+      evidence.set.files.push_back(file);
+      evidence.set.total_bytes += file.bytes;
+    }
     for (const std::string& spool : set->spools) {
-      evidence.missing.push_back(absl::StrCat(
-          "a run has processes that had not ended, or has left traces, in ", spool,
-          ": memtrace run --finish, when they have ended"));
+      miss(absl::StrCat("a run has processes that had not ended, or has left traces, in ", spool,
+                        ": memtrace run --finish, when they have ended"));
     }
   }
   return evidence;

@@ -139,7 +139,10 @@ TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>&
     };
     report(0);
     const auto skip = [&](absl::string_view why, bool is_copy = false) {
-      absl::ConsumePrefix(&why, absl::StrCat(file.path, ": "));
+      // "t.mtr: No such file", "t.mtr is empty": whoever tells of it names the file.
+      if (!absl::ConsumePrefix(&why, absl::StrCat(file.path, ": "))) {
+        absl::ConsumePrefix(&why, absl::StrCat(file.path, " "));
+      }
       tree.skipped.push_back({file.path, std::string(why), is_copy});
       bytes_before += file.bytes;
     };

@@ -512,6 +512,18 @@ TEST(CheckEvidenceTest, AWrongArgumentHidesNoLeakOfTheOthers) {
   EXPECT_THAT(check.out, HasSubstr("absent.mtr: No such file"));
 }
 
+TEST(CheckEvidenceTest, WhatIsGivenTwiceIsToldOnce) {
+  TempDir traces;
+  Trace(traces.path(), {"/bin/true"});
+  const std::string empty = traces / "empty.mtr", absent = traces / "absent.mtr";
+  WriteFile(empty, "");
+  const Result check = Check({traces.path(), "./empty.mtr", absent, traces.path() + "/", absent}, traces.path());
+  EXPECT_EQ(check.exit_status, 2) << check.out;
+  EXPECT_THAT(check.out, HasSubstr("no usable evidence in 2 cases"));
+  EXPECT_THAT(check.out, HasSubstr("no evidence: " + empty + ": is empty: no trace"));
+  EXPECT_THAT(check.out, Not(HasSubstr("was not looked at"))) << "a copy of itself";
+}
+
 TEST(CheckEvidenceTest, WhatIsReadIsNotWrittenOver) {
   TempDir directory;
   const std::string baseline = directory / "baseline", suppressions = directory / "s.supp";
