@@ -287,7 +287,10 @@ void SuppressionWriter::AddCallers(absl::Span<const Frame* const> frames, size_t
 std::string SuppressionWriter::Text(absl::string_view name, absl::string_view kind) {
   while (!lines_.empty() && lines_.back() == "...") lines_.pop_back();
   if (lines_.empty()) Add("obj", "*");
-  std::string text = absl::StrCat("{\n   ", Safe(name), "\n   ", kind, "\n");
+  // A line that begins with # is a comment, and the next one would be the name.
+  const bool is_comment = absl::StartsWith(absl::StripLeadingAsciiWhitespace(name), "#");
+  std::string text =
+      absl::StrCat("{\n   ", is_comment ? "./" : "", Safe(name), "\n   ", kind, "\n");
   for (const std::string& line : lines_) absl::StrAppend(&text, "   ", line, "\n");
   return absl::StrCat(text, "}\n");
 }

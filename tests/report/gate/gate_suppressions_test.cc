@@ -16,6 +16,7 @@ namespace {
 
 using format::AllocFunction;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 Frame Named(std::string function, std::string linkage_name = "", std::string module = "/opt/app",
             std::string file = "/src/app.cc", uint32_t line = 7) {
@@ -463,6 +464,16 @@ TEST(GeneratedSuppressionTest, MatchesItsStackAndIsReadBack) {
             "   ...\n   fun:_ZN2ns3RunEi\n   obj:/opt/lib x.so\n   fun:main\n}\n");
   EXPECT_TRUE(Matches(text, frames.Seen(AllocFunction::kCalloc)));
   EXPECT_FALSE(Matches(text, frames.Seen(AllocFunction::kMalloc)));
+}
+
+// Both tools pass over lines that begin with #.
+TEST(GeneratedSuppressionTest, TheNameIsNoComment) {
+  for (const char* name : {"#h 1234 main", " #h 1234 main"}) {
+    const std::string text = SuppressionFor(name, "definite", AllocFunction::kMalloc, kPlain.pointers());
+    EXPECT_THAT(text, StartsWith("{\n   ./")) << name;
+    EXPECT_TRUE(Matches(text, kPlain.Seen())) << name;
+    EXPECT_THAT(SuppressionForFree(name, "free", kPlain.pointers()), StartsWith("{\n   ./")) << name;
+  }
 }
 
 TEST(GeneratedSuppressionTest, AllowsForWhatMemcheckSeesOfTheAllocator) {
