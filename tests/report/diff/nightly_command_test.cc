@@ -199,5 +199,23 @@ TEST_F(NightlyCommandTest, TrendTellsTheLeakThatGrowsNightByNight) {
   }
 }
 
+TEST_F(NightlyCommandTest, OfADirectoryWhatIsNoTraceIsLeftOutAndOneThatIsCutIsNot) {
+  const std::string history = path("history"), lines = path("history/history.jsonl");
+  Trace("night/whole.mtr", 3, 1);
+  std::ofstream(path("night/empty.mtr")).flush();
+  CommandResult result = Memtrace(absl::StrCat("trend --add ", path("night"), " ", history));
+  EXPECT_EQ(result.exit_status, 2) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("skipped " + path("night/empty.mtr") + ": is empty: "));
+  EXPECT_TRUE(std::filesystem::exists(lines)) << result.output;
+  Trace("next/whole.mtr", 3, 1, false, 2);
+  const std::string cut = Trace("next/cut.mtr", 3, 2, false, 2);
+  std::filesystem::resize_file(cut, std::filesystem::file_size(cut) - 150);  // of 512
+  const auto before = std::filesystem::file_size(lines);
+  result = Memtrace(absl::StrCat("trend --add ", path("next"), " ", history));
+  EXPECT_EQ(result.exit_status, 2) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("the night was not added"));
+  EXPECT_EQ(std::filesystem::file_size(lines), before);
+}
+
 }  // namespace
 }  // namespace memtrace::report
