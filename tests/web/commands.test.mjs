@@ -281,8 +281,13 @@ describe('memtrace compare --format html', () => {
       await shown.emulateMedia({ media: 'print' });
       await shown.evaluate(() => window.dispatchEvent(new Event('beforeprint')));
       assert.ok(await shown.evaluate(() => document.documentElement.scrollWidth) <= 700);
-      // The first rows may be gaps.
-      const stack = await shown.locator('tbody tr[aria-level="1"] td:last-child').first().boundingBox();
+      // The first rows may be gaps. A row that is being replaced has no box.
+      const cell = shown.locator('tbody tr[aria-level="1"] td:last-child').first();
+      let stack = null;
+      for (let i = 0; stack === null && i < 100; ++i) {
+        await cell.waitFor();
+        stack = await cell.boundingBox();
+      }
       assert.ok(stack.width > 100 && stack.x + stack.width <= 700, JSON.stringify(stack));
     }, { viewport: { width: 700, height: 900 } });
   });
