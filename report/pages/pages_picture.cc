@@ -228,6 +228,8 @@ void RenderPagesHtml(const PagesReport& report, render::Sink& out) {
 body { background: var(--paper); color: var(--ink); font: 14px system-ui, sans-serif; margin: 2em; }
 table { border-collapse: collapse; margin: 1em 0; } td, th { padding: 2px 12px; border-bottom: 1px solid var(--grid); text-align: right; }
 td:first-child, th:first-child { text-align: left; } .alert { color: var(--own); } svg { max-width: 100%; height: auto; }
+/* What is wider than the window moves in itself, and stays readable. */
+table { display: block; overflow-x: auto; } .wide { overflow-x: auto; } .wide svg { min-width: 640px; }
 </style></head><body>
 )",
       "<h1>memtrace pages ", Escaped(s.source), "</h1>\n<p><strong>",
@@ -245,7 +247,7 @@ td:first-child, th:first-child { text-align: left; } .alert { color: var(--own);
     }
     out.Write("</ul>\n");
   }
-  out.Write(Picture(report, false));
+  out.Write("<div class=\"wide\">" + Picture(report, false) + "</div>\n");
   std::vector<std::vector<std::string>> rows;
   for (const ProcessPages& process : s.processes) {
     for (const RegionRow& row : RegionRows(process)) {
