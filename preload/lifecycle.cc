@@ -377,12 +377,15 @@ void CloseParentsFile() {
 
 namespace {
 
+constinit std::atomic<bool> g_at_exit{false};  // our handler runs, the last one of exit()
+
 bool StartForkChild() {
   const uint64_t parent = g_process.trace_id;
   CloseParentsFile();
   g_process.file.Forsake();
   g_process.must_not_clone.store(false, std::memory_order_relaxed);
   g_process.ended_for_itself.store(false, std::memory_order_relaxed);
+  g_at_exit.store(false, std::memory_order_relaxed);
   ForgetThreads();
   ForgetOwnMinorFaults();
   ForgetConfinement();
@@ -408,7 +411,14 @@ bool StartForkChild() {
 
 constinit std::atomic<int> g_quick_exit_status{0};
 
+void MakeReadyForEnd(ExitStop& stop) {
+  // Who stands in the midst of that would not come to an end, and the last faults not be told.
+  if (AreFaultsBeingWritten()) stop.Release();
+  stop.ReleaseIfAsked();  // by what ends the process otherwise
+}
+
 ENTERED void AtExit(int status, void*) {
+  g_at_exit.store(true, std::memory_order_relaxed);
   const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   ExitStop stop;
   ScanAtExit(format::ScanReason::kExitLate,
@@ -416,8 +426,7 @@ ENTERED void AtExit(int status, void*) {
                           frame + arch::kFrameAddressToCfa,
                           *reinterpret_cast<const uintptr_t*>(frame)),
              &stop);
-  // Who stands in the midst of that would not come to an end, and the last faults not be told.
-  if (AreFaultsBeingWritten()) stop.Release();
+  MakeReadyForEnd(stop);
   NoteEnd(format::EndReason::kExit, status & 0xff);
   stop.End();
 }
@@ -445,10 +454,18 @@ ENTERED __attribute__((constructor)) void OnLoad() {
 
 }  // namespace
 
+void ExitIsCalled(int status) {
+  {
+    const Section section;  // the thread's state is made before the first destructor runs
+  }
+  // The handlers have run, or are running: by a signal's handler that leaves by exit() as well.
+  if (g_at_exit.load(std::memory_order_relaxed)) NoteEnd(format::EndReason::kExit, status & 0xff);
+}
+
 void EndAtOnce(int status, uintptr_t stack_pointer) {
   ExitStop stop;
   ScanAtExit(format::ScanReason::kExitLate, {stack_pointer}, &stop);
-  if (AreFaultsBeingWritten()) stop.Release();
+  MakeReadyForEnd(stop);
   NoteEnd(format::EndReason::kUnderscoreExit, status & 0xff);
   stop.End();
 }

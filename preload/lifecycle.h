@@ -21,6 +21,9 @@ void CloseParentsFile();
 // quick_exit() is about to run its handlers, of which ours is the last.
 void WillQuickExit(int status);
 
+// exit() is about to run the handlers.
+void ExitIsCalled(int status);
+
 // The process ends and no destructor runs any more: what is live now is what is live at the end.
 void EndAtOnce(int status, uintptr_t stack_pointer);
 

@@ -4,6 +4,7 @@
 
 #include "preload/exported.h"
 #include "preload/exported_symbol.h"
+#include "preload/lifecycle.h"
 #include "preload/nested_section.h"
 #include "preload/next_functions.h"
 #include "preload/recorder.h"
@@ -66,7 +67,7 @@ ScanCaller CallerOfExit(uintptr_t pc, uintptr_t stack_pointer, uintptr_t frame_p
 
 }  // namespace memtrace
 
-extern "C" [[gnu::used]] ENTERED void memtrace_before_exit(int) {
+extern "C" [[gnu::used]] ENTERED void memtrace_before_exit(int status) {
   using namespace memtrace;
   ScanCaller caller = {0, true, arch::CurrentRegisters()};
   const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
@@ -76,5 +77,6 @@ extern "C" [[gnu::used]] ENTERED void memtrace_before_exit(int) {
   FindExit();
   g_exit_call.caller = caller;
   g_exit_call.control_block.store(arch::ThreadPointer(), std::memory_order_release);
+  ExitIsCalled(status);
   ScanAtExit(format::ScanReason::kExitEarly, caller);
 }

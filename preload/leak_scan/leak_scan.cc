@@ -11,6 +11,7 @@
 #include "preload/alternate_stacks.h"
 #include "preload/bootstrap_arena.h"
 #include "preload/clock.h"
+#include "preload/leak_scan/beginning.h"
 #include "preload/leak_scan/exit_call.h"
 #include "preload/leak_scan/kept_from_forks.h"
 #include "preload/leak_scan/scan_copy.h"
@@ -31,12 +32,8 @@ namespace {
 
 constexpr size_t kMostLabelBytes = 256;
 
-// Of a scan while other threads stand: it may need one of them, of a file system of the program's
-// own.
-constexpr uint64_t kLongestHoldNs = 1'000'000'000;
-
 constinit std::atomic<uint32_t> g_last_number{0};
-constinit std::atomic<bool> g_beginning{false};  // a scan: one thread at a time
+constinit std::atomic<int> g_late_by{0};  // the thread that began the scan at the exit
 // The value of StatusArea::scan_request that was answered last.
 constinit std::atomic<uint64_t> g_answered{0};
 
@@ -248,28 +245,6 @@ bool MayScan() {
   return !calls || g_process.pid == sys::Getpid();
 }
 
-// The right to begin a scan, one thread's at a time. A handler that came meanwhile and jumped out
-// would keep it for ever: so none runs until it is given back.
-class Beginning {
- public:
-  Beginning() : mine_(!g_beginning.exchange(true, std::memory_order_acquire)) {}
-  ~Beginning() {
-    if (mine_) g_beginning.store(false, std::memory_order_release);
-  }
-  Beginning(const Beginning&) = delete;
-  Beginning& operator=(const Beginning&) = delete;
-
-  // Somebody else gives it back.
-  void HandOver() { mine_ = false; }
-
-  explicit operator bool() const { return mine_; }
-  uint64_t unblocked() const { return ~no_handler_.before(); }
-
- private:
-  const SignalsBlocked no_handler_;
-  bool mine_;
-};
-
 enum class Asked { kDone, kAnotherIsBegun, kCopyAtWork };
 
 // Begins it, if that can be now.
@@ -323,10 +298,7 @@ ScanResult RequestScan(format::ScanReason reason, std::string_view label, format
     if (calls) sys::Call(SYS_nanosleep, reinterpret_cast<long>(&pause), 0);
   }
   if (begun.copy && wait) {
-    if (caller.stop != nullptr && !HoldForScanCopy(caller.stop->unblocked(),
-                                                   NowNs(CLOCK_MONOTONIC) + kLongestHoldNs)) {
-      caller.stop->Release();
-    }
+    if (caller.stop != nullptr) caller.stop->AwaitScanCopy();
     WaitForScanCopy(deadline, begun.result.number);
     begun.result.state =
         g_scan_page->IsComplete(begun.result.number) ? ScanResult::kComplete : ScanResult::kFailed;
@@ -335,23 +307,18 @@ ScanResult RequestScan(format::ScanReason reason, std::string_view label, format
   return begun.result;
 }
 
-void ExitStop::End() {
-  if (threads_.has_value()) threads_->LeaveStanding();
-  Release();
-}
-
-void ExitStop::Release() {
-  if (threads_.has_value()) {
-    threads_.reset();
-    g_beginning.store(false, std::memory_order_release);
-  }
-  no_handler_.reset();
-}
-
 void ScanAtExit(format::ScanReason reason, const ScanCaller& caller, ExitStop* stop) {
   if (!MayScan()) return;
   const LeakCheck check = g_process.config.leak_check;
   const bool early = reason == format::ScanReason::kExitEarly;
+  if (!early && check.late) {
+    int before = 0;
+    const int self = sys::Gettid();
+    if (!g_late_by.compare_exchange_strong(before, self)) {
+      if (before != self) FinishScan();  // a handler that interrupted the exit wants to leave
+      return;
+    }
+  }
   if (early ? check.early : check.late) {
     ScanCaller who = caller;
     who.stop = stop;
@@ -411,6 +378,7 @@ void FinishScan() {
 
 void ForgetScans() {
   ForgetStop();
+  g_late_by.store(0, std::memory_order_relaxed);
   g_last_number.store(0, std::memory_order_relaxed);
   g_beginning.store(false, std::memory_order_relaxed);
   g_answered.store(0, std::memory_order_relaxed);

@@ -14,17 +14,14 @@
 #define MEMTRACE_PRELOAD_LEAK_SCAN_LEAK_SCAN_H_
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 #include "format/memory_scan.h"
 #include "preload/arch/arch.h"
-#include "preload/leak_scan/thread_stop.h"
-#include "preload/signals_blocked.h"
+#include "preload/leak_scan/exit_stop.h"
 
 namespace memtrace {
 
-class ExitStop;
 struct ThreadState;
 
 struct ScanResult {
@@ -55,37 +52,9 @@ struct ScanCaller {
 ScanResult RequestScan(format::ScanReason reason, std::string_view label, format::ScanShow show,
                        bool wait, const ScanCaller& caller);
 
-// The other threads at the end of the process: without us they have microseconds left behind the
-// last destructor, and what they use may be destroyed. So they stand from the scan at the exit
-// until End(), and behind it until the process is no more. Nobody else begins a scan meanwhile, and
-// the calling thread takes no signal.
-class ExitStop {
- public:
-  ExitStop() = default;
-  ~ExitStop() { Release(); }
-  ExitStop(const ExitStop&) = delete;
-  ExitStop& operator=(const ExitStop&) = delete;
-
-  // They go on, and signals come: what the process has still to do may need one of them.
-  void Release();
-  // The process ends now: they stand until then.
-  void End();
-
-  // For the scan. First:
-  void BlockSignals() { no_handler_.emplace(); }
-  // those that the calling thread does not block without us;
-  uint64_t unblocked() const { return ~no_handler_->before(); }
-  // and for who has the right to begin a scan, which Release() gives back then.
-  ThreadStop& threads() { return threads_.emplace(unblocked()); }
-  bool has_threads() const { return threads_.has_value(); }
-
- private:
-  std::optional<SignalsBlocked> no_handler_;
-  std::optional<ThreadStop> threads_;
-};
-
 // The process is about to end. Nothing if MEMTRACE_LEAK_CHECK does not say so. Waits for a scan
-// on request that is under way. With `stop` the other threads stand afterwards, most often.
+// on request that is under way. With `stop` the other threads stand afterwards, most often. One
+// kExitLate of a process: who ends it by another way meanwhile does without.
 void ScanAtExit(format::ScanReason reason, const ScanCaller& caller, ExitStop* stop = nullptr);
 
 // Whether another program asks for a scan (StatusArea). To be called in a section, where

@@ -156,25 +156,20 @@ long MakeScanCopy(ScanJob* job, bool hurry) {
   return copy;
 }
 
-bool HoldForScanCopy(uint64_t unblocked, uint64_t deadline) {
+bool IsScanCopyDone() {
   const int copy = g_scanning_copy.load(std::memory_order_acquire);
-  if (copy == 0 || g_scan_page == nullptr) return true;
-  ScanProgress* const progress = &g_scan_page->now;
-  while (progress->over.load() == 0) {
-    siginfo_t ended = {};
-    if (sys::Failed(sys::Call(SYS_waitid, P_PID, copy, reinterpret_cast<long>(&ended),
-                              WEXITED | WNOHANG | WNOWAIT | __WALL, 0)) ||
-        ended.si_pid != 0) {
-      return true;
-    }
-    uint64_t pending = 0;
-    sys::Call(SYS_rt_sigpending, reinterpret_cast<long>(&pending), sizeof(pending));
-    if ((pending & unblocked) != 0 || NowNs(CLOCK_MONOTONIC) >= deadline) return false;
-    const timespec pause = {0, 1'000'000};
-    sys::Call(SYS_futex, reinterpret_cast<long>(&progress->over), FUTEX_WAIT, 0,
-              reinterpret_cast<long>(&pause));
-  }
-  return true;
+  if (copy == 0 || g_scan_page == nullptr || g_scan_page->now.over.load() != 0) return true;
+  siginfo_t ended = {};
+  return sys::Failed(sys::Call(SYS_waitid, P_PID, copy, reinterpret_cast<long>(&ended),
+                               WEXITED | WNOHANG | WNOWAIT | __WALL, 0)) ||
+         ended.si_pid != 0;
+}
+
+void PauseForScanCopy(long ns) {
+  if (g_scan_page == nullptr) return;
+  const timespec pause = {0, ns};
+  sys::Call(SYS_futex, reinterpret_cast<long>(&g_scan_page->now.over), FUTEX_WAIT, 0,
+            reinterpret_cast<long>(&pause));
 }
 
 void WaitForScanCopy(uint64_t deadline, uint32_t wanted) {

@@ -35,10 +35,11 @@ bool HasScanPage();
 // caller has to put the pid into g_scanning_copy when the threads go on.
 long MakeScanCopy(ScanJob* job, bool hurry);
 
-// Waits until the copy that is at work has done, while other threads stand: calls nothing but the
-// kernel, and leaves the copy to WaitForScanCopy(). False: it has not, but `deadline` is there, or
-// a signal of `unblocked` for the calling thread, which has blocked it.
-bool HoldForScanCopy(uint64_t unblocked, uint64_t deadline);
+// Whether the copy that is at work has done, or there is none. Leaves it to WaitForScanCopy(), and
+// calls nothing but the kernel: other threads may stand.
+bool IsScanCopyDone();
+// Waits until it has, for so long at most; or returns at once, for no reason.
+void PauseForScanCopy(long ns);
 
 // Waits until `deadline` for the copy that is at work, if it is of the scan `wanted` (0: of
 // any), and ends it then.

@@ -75,6 +75,7 @@ constinit std::atomic<uint32_t> g_released{0};  // the number of the last stop t
 // They stand until the process is no more: see LeaveStanding().
 constinit std::atomic<bool> g_ending{false};
 constexpr long kLongestAtEndNs = 100'000'000;
+constexpr uint32_t kNoNumber = 1u << 31;  // in g_released: no stop has such a number
 // The table is kept for the next stop: a late handler may look at it.
 constinit StoppedThread* g_table = nullptr;
 constinit size_t g_table_capacity = 0;
@@ -88,6 +89,7 @@ void Park(StoppedThread& self, uint32_t number, void* context) {
   for (int i = 0; i < arch::kRegisterCount; ++i)
     self.registers[i] = arch::UcontextRegister(context, i);
   self.control_block = arch::ThreadPointer();
+  memcpy(&self.blocked, &static_cast<const ucontext_t*>(context)->uc_sigmask, sizeof(self.blocked));
   const stack_t& alternate = static_cast<const ucontext_t*>(context)->uc_stack;
   if ((alternate.ss_flags & SS_DISABLE) == 0) {
     self.alternate_begin = reinterpret_cast<uintptr_t>(alternate.ss_sp);
@@ -213,8 +215,11 @@ void ThreadStop::AddTasks(long directory) {
 // One that the program neither handles, ignores nor blocks in the calling thread: not one that it
 // waits for by sigwait or by a descriptor.
 bool ThreadStop::ChooseSignal() {
+  constexpr uint64_t kRealtime = ~uint64_t{0} << 33;
+  // Who blocks all of them waits for none: such are the workers of many libraries.
+  const uint64_t allowed = (allowed_ & kRealtime) == 0 ? kRealtime : allowed_;
   for (int signal = 64; signal >= 34; --signal) {
-    if ((allowed_ >> (signal - 1) & 1) == 0) continue;
+    if ((allowed >> (signal - 1) & 1) == 0) continue;
     arch::KernelAction now = {};
     if (sys::Failed(SetAction(signal, nullptr, &now)) || now.handler != nullptr) continue;
     arch::KernelAction ours = {};
@@ -452,6 +457,14 @@ bool ThreadStop::Stop() {
   return true;
 }
 
+uint64_t ThreadStop::Unblocked() const {
+  uint64_t unblocked = 0;
+  for (size_t i = 0; i < count_; ++i) {
+    if (threads_[i].state.load() == StoppedThread::kParked) unblocked |= ~threads_[i].blocked;
+  }
+  return unblocked;
+}
+
 bool ThreadStop::AllStand() const {
   for (size_t i = 0; i < count_; ++i) {
     const StoppedThread& thread = threads_[i];
@@ -503,6 +516,7 @@ void ThreadStop::LeaveStanding() {
   g_stop_under_way.store(false, std::memory_order_relaxed);
   if (threads_ == nullptr) return;
   g_ending.store(true);
+  g_released.fetch_xor(kNoNumber);  // for who has looked at g_ending already, and waits next
   Futex(g_released, FUTEX_WAKE, INT_MAX, nullptr);  // from now on they look at their clocks
 }
 

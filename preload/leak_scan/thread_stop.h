@@ -47,6 +47,7 @@ struct StoppedThread {
   std::atomic<uint32_t> state{kAwaited};
   // Set for a thread that stands:
   uint64_t registers[arch::kRegisterCount] = {};
+  uint64_t blocked = 0;  // signals, as a mask
   uintptr_t control_block = 0;
   uintptr_t alternate_begin = 0;  // its alternate signal stack, 0: none
   uintptr_t alternate_end = 0;
@@ -77,6 +78,8 @@ class ThreadStop {
   // When the first was asked to stand, CLOCK_MONOTONIC; 0: there is no other.
   uint64_t began_ns() const { return began_ns_; }
 
+  // What those that stand do not block, as a mask of signals.
+  uint64_t Unblocked() const;
   // None goes on.
   bool AllStand() const;
   // Those that do not stand wait in a call of the kernel's, as it tells. Before Release().

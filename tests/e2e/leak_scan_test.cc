@@ -168,16 +168,21 @@ TEST_F(LeakScanTest, ThreadsThatComeAndGo) {
 // Without us a thread has microseconds between the last destructor and the end of the process: it must
 // not run on among what is destroyed for as long as a scan takes.
 TEST_F(LeakScanTest, OtherThreadsStandAtTheExitUntilTheScanIsOver) {
-  const std::string file = directory_ / "turns";
-  const Command command{.arguments = {TraceePath("runs_on_at_exit"), file}, .timeout_seconds = 60};
-  const Result run = RunCommand(Traced(command, directory_.path()));
-  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
-  Load(TraceOf(directory_.path(), "runs_on_at_exit", run.pid));
-  ASSERT_EQ(scans_.size(), 1u);
-  ASSERT_EQ(scans_[0].state, LeakScan::State::kDone) << scans_[0].failure;
-  uint64_t turns = 0;  // of a millisecond at least
-  std::ifstream(file, std::ios::binary).read(reinterpret_cast<char*>(&turns), sizeof(turns));
-  EXPECT_LT(turns * 1'000'000, scans_[0].cost.elapsed_ns / 2);
+  for (const std::string way : {"plain", "worker", "blocked", "child"}) {
+    SCOPED_TRACE(way);
+    const TempDir traces;
+    const std::string file = traces / "turns";
+    const Command command{.arguments = {TraceePath("runs_on_at_exit"), file, way},
+                          .timeout_seconds = 60};
+    const Result run = RunCommand(Traced(command, traces.path()));
+    ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+    Load(TraceOf(traces.path(), "runs_on_at_exit", run.pid));
+    ASSERT_EQ(scans_.size(), 1u);
+    ASSERT_EQ(scans_[0].state, LeakScan::State::kDone) << scans_[0].failure;
+    uint64_t turns = 0;  // of a millisecond at least
+    std::ifstream(file, std::ios::binary).read(reinterpret_cast<char*>(&turns), sizeof(turns));
+    EXPECT_LT(turns * 1'000'000, scans_[0].cost.elapsed_ns / 2);
+  }
 }
 
 TEST_F(LeakScanTest, ManyThreadsHaveItScanned) {

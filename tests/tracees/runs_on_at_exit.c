@@ -1,6 +1,10 @@
-/* runs_on_at_exit FILE: a thread that goes on while main returns with half a million blocks that are
- * still reachable. FILE has afterwards, as a uint64_t, how often the thread came by, a thousand times a
- * second at most, when all destructors had run: what it uses may be destroyed by then. */
+/* runs_on_at_exit FILE [worker | blocked | child]: a thread that goes on while main returns with half a
+ * million blocks that are still reachable. FILE has afterwards, as a uint64_t, how often the thread came
+ * by, a thousand times a second at most, when all destructors had run: what it uses may be destroyed by
+ * then. `worker`: another thread calls exit(), which has never allocated. `blocked`: it is of a thread
+ * that blocks all signals. `child`: a child ends a moment later, which raises a signal that is ignored. */
+#include <signal.h>
+#include <string.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -24,8 +28,14 @@ static void *GoOn(void *nothing) {
   return nothing;
 }
 
+static void *Exit(void *nothing) {
+  exit(0);
+  return nothing;
+}
+
 int main(int argc, char **argv) {
-  if (argc != 2) return 2;
+  if (argc < 2) return 2;
+  const char *const way = argc > 2 ? argv[2] : "";
   const int file = open(argv[1], O_RDWR | O_CREAT | O_TRUNC, 0600);
   if (file < 0 || ftruncate(file, sizeof(uint64_t)) != 0) return 2;
   turns = mmap(NULL, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -33,5 +43,19 @@ int main(int argc, char **argv) {
   for (int i = 0; i < BLOCKS; ++i) blocks[i] = malloc(40);
   pthread_t thread;
   if (pthread_create(&thread, NULL, GoOn, NULL) != 0) return 2;
+  if (strcmp(way, "worker") == 0) {
+    pthread_t worker;
+    if (pthread_create(&worker, NULL, Exit, NULL) != 0) return 2;
+    pthread_join(worker, NULL);
+  } else if (strcmp(way, "blocked") == 0) {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
+  } else if (strcmp(way, "child") == 0 && fork() == 0) {
+    close(1);
+    close(2);
+    usleep(20000);
+    _exit(0);
+  }
   return 0;
 }
