@@ -41,6 +41,6 @@ EXPORTED pid_t _Fork() { return Call(memtrace::g_real.underscore_fork); }
 // The caller ends within libc, by an _exit() that nobody can interpose. If no process can
 // be made, it goes on, and its end is taken for what it was, premature.
 EXPORTED int daemon(int no_chdir, int no_close) {
-  memtrace::EndAtOnce(0, MEMTRACE_KEPT_REGISTERS_ON_STACK());
+  memtrace::EndAtOnce(0, MEMTRACE_KEPT_REGISTERS_ON_STACK(), /*now=*/false);
   return memtrace::Next().daemon(no_chdir, no_close);
 }

@@ -411,12 +411,6 @@ bool StartForkChild() {
 
 constinit std::atomic<int> g_quick_exit_status{0};
 
-void MakeReadyForEnd(ExitStop& stop) {
-  // Who stands in the midst of that would not come to an end, and the last faults not be told.
-  if (AreFaultsBeingWritten()) stop.Release();
-  stop.ReleaseIfAsked();  // by what ends the process otherwise
-}
-
 ENTERED void AtExit(int status, void*) {
   g_at_exit.store(true, std::memory_order_relaxed);
   const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
@@ -426,7 +420,7 @@ ENTERED void AtExit(int status, void*) {
                           frame + arch::kFrameAddressToCfa,
                           *reinterpret_cast<const uintptr_t*>(frame)),
              &stop);
-  MakeReadyForEnd(stop);
+  stop.ReleaseIfAsked();  // by what ends the process otherwise
   NoteEnd(format::EndReason::kExit, status & 0xff);
   stop.End();
 }
@@ -462,12 +456,12 @@ void ExitIsCalled(int status) {
   if (g_at_exit.load(std::memory_order_relaxed)) NoteEnd(format::EndReason::kExit, status & 0xff);
 }
 
-void EndAtOnce(int status, uintptr_t stack_pointer) {
+void EndAtOnce(int status, uintptr_t stack_pointer, bool now) {
   ExitStop stop;
   ScanAtExit(format::ScanReason::kExitLate, {stack_pointer}, &stop);
-  MakeReadyForEnd(stop);
+  stop.ReleaseIfAsked();  // by what ends the process otherwise
   NoteEnd(format::EndReason::kUnderscoreExit, status & 0xff);
-  stop.End();
+  if (now) stop.End();
 }
 
 void WillQuickExit(int status) { g_quick_exit_status.store(status, std::memory_order_relaxed); }

@@ -25,7 +25,8 @@ void WillQuickExit(int status);
 void ExitIsCalled(int status);
 
 // The process ends and no destructor runs any more: what is live now is what is live at the end.
-void EndAtOnce(int status, uintptr_t stack_pointer);
+// `now`: right behind this, and it cannot fail.
+void EndAtOnce(int status, uintptr_t stack_pointer, bool now = true);
 
 }  // namespace memtrace
 

@@ -24,7 +24,6 @@ class FaultLock {
   FaultLock(const FaultLock&) = delete;
   FaultLock& operator=(const FaultLock&) = delete;
   explicit operator bool() const { return mine_; }
-  static bool IsTaken() { return taken_.load(std::memory_order_relaxed); }
 
   // To be called in a fork child.
   static void Forget() { taken_.store(false, std::memory_order_relaxed); }

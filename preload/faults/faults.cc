@@ -287,6 +287,4 @@ void DrainFaults(DrainWhen when) {
   turn.Finish();
 }
 
-bool AreFaultsBeingWritten() { return FaultLock::IsTaken(); }
-
 }  // namespace memtrace

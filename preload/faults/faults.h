@@ -25,8 +25,6 @@ void ForgetFaults();
 // kIfDue: the rings fill up. kIfAny: something is in one; else nothing is written.
 enum class DrainWhen { kIfDue, kIfAny, kNow };
 void DrainFaults(DrainWhen when);
-// By some thread.
-bool AreFaultsBeingWritten();
 
 }  // namespace memtrace
 

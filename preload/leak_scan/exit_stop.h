@@ -1,6 +1,6 @@
 // ExitStop: the other threads at the end of the process. Without us they have microseconds left
-// behind the last destructor, and what they use may be destroyed. So they stand from the scan at the
-// exit until End(), and behind it until the process is no more.
+// behind the last destructor, and what they use may be destroyed. So they stand from the scan at
+// the exit until End(), and behind it until the process is no more.
 //
 // Nobody else begins a scan meanwhile, and the calling thread takes no signal. They go on where
 // something is asked of the process: by a signal that one of its threads would take, or by a scan
@@ -33,9 +33,10 @@ class ExitStop {
   // The process ends now: they stand until then.
   void End();
 
-  // For the scan. First:
+  // The steps of the scan. The calling thread takes no signal from here on.
   void BlockSignals() { no_handler_.emplace(); }
-  // and for who has the right to begin a scan, which Release() gives back then.
+  // Behind that: whom the scan stops. The caller has the right to begin a scan (Beginning), and
+  // hands it over: Release() gives it back.
   ThreadStop& threads() { return threads_.emplace(~no_handler_->before()); }
   bool has_threads() const { return threads_.has_value(); }
   // Waits for the copy at work while the others stand; when that cannot be any more, they go on.

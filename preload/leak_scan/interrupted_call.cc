@@ -52,13 +52,9 @@ bool IsIgnored(int signal) {
 }
 
 bool HasPendingSignal(const void* context) {
-  uint64_t pending = 0, blocked = 0;
-  sys::Call(SYS_rt_sigpending, reinterpret_cast<long>(&pending), sizeof(pending));
+  uint64_t blocked = 0;
   memcpy(&blocked, &static_cast<const ucontext_t*>(context)->uc_sigmask, sizeof(blocked));
-  for (uint64_t left = pending & ~blocked; left != 0; left &= left - 1) {
-    if (!IsIgnored(__builtin_ctzll(left) + 1)) return true;
-  }
-  return false;
+  return IsSignalPending(~blocked);
 }
 
 // How long the call sleeps; 0: it is none, or one until a time.
@@ -88,6 +84,15 @@ bool HasSleptEnough(const void* context, uintptr_t pc, uint64_t length_ns) {
 }
 
 }  // namespace
+
+bool IsSignalPending(uint64_t unblocked) {
+  uint64_t pending = 0;
+  sys::Call(SYS_rt_sigpending, reinterpret_cast<long>(&pending), sizeof(pending));
+  for (uint64_t left = pending & unblocked; left != 0; left &= left - 1) {
+    if (!IsIgnored(__builtin_ctzll(left) + 1)) return true;
+  }
+  return false;
+}
 
 SeenCall SeenCall::Parse(std::string_view text) {
   SeenCall call;

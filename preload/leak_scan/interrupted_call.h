@@ -28,6 +28,10 @@ struct SeenCall {
   static SeenCall Parse(std::string_view text);
 };
 
+// A signal of the mask `unblocked` is pending for the calling thread, or for its process, and is
+// not ignored: while it is blocked, the kernel keeps it even so.
+bool IsSignalPending(uint64_t unblocked);
+
 // At the end of a handler, with its ucontext.
 void MakeInterruptedCallAgain(void* context, const SeenCall& seen);
 

@@ -32,7 +32,7 @@ inline constinit ScanPage* g_scan_page = nullptr;
 bool HasScanPage();
 
 // Makes the copy and returns its pid, or the error of clone. `hurry`: somebody waits for it. The
-// caller has to put the pid into g_scanning_copy when the threads go on.
+// caller has to put the pid into g_scanning_copy.
 long MakeScanCopy(ScanJob* job, bool hurry);
 
 // Whether the copy that is at work has done, or there is none. Leaves it to WaitForScanCopy(), and

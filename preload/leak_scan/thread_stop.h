@@ -17,7 +17,7 @@
 // outlives the program and ends the next one, which has no handler for it.
 //
 // A thread may stand anywhere, inside the tracer or with a lock of libc: whoever stops threads
-// calls nothing but the kernel until Release().
+// calls nothing until Release() but the kernel and what waits for no lock, as the tracer does.
 //
 // Threads: one stops at a time; the caller has signals blocked.
 

@@ -32,7 +32,7 @@ int ExitCodeOf(const absl::Status& status);
 // packed self would replace. `what` it is, for the message.
 absl::Status RefuseToReplace(const std::string& read, const std::string& output,
                              absl::string_view what = "the trace itself");
-// An error where a page, or what is no text, would go to a terminal, in which it tells nobody anything.
+// An error where a page, or what is no text, would go to a terminal.
 absl::Status RefuseTerminal(absl::string_view format, const std::string& output);
 // A file of something else is not replaced by a trace.
 absl::Status RefuseToReplaceNoTrace(const std::string& output);

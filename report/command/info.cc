@@ -171,7 +171,7 @@ void PrintScans(const Analysis& a, Facts& facts) {
     }
     facts.Line(name, absl::StrCat(what, ": ", absl::StrJoin(kinds, ", "), " blocks"));
     facts.Line("its cost",
-               absl::StrCat("threads stood ", Milliseconds(scan.cost.stood_ns), ", ",
+               absl::StrCat("threads stood ", Milliseconds(scan.cost.stood_ns), " for the copy, ",
                             render::HumanBytes(scan.cost.root_bytes + scan.cost.heap_bytes),
                             " looked through in ", Milliseconds(scan.cost.cpu_ns), " of CPU",
                             scan.cost.in_process ? ", by the process itself" : ""));

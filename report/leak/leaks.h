@@ -60,7 +60,7 @@ struct UsedSuppression {
 
 // What a scan cost the process. Scanned bytes are those of pages that are there.
 struct LeakScanCost {
-  uint64_t stood_ns = 0;    // its other threads stood still
+  uint64_t stood_ns = 0;    // its other threads stood still until the copy was made
   uint64_t fork_ns = 0;     // of these, until the copy was made
   uint64_t cpu_ns = 0;      // of the copy, or of the process where there was none (`in_process`)
   uint64_t elapsed_ns = 0;  // until the scan was over

@@ -104,6 +104,10 @@ absl::StatusOr<PagesSnapshot> Take(const PagesFlags& flags) {
 
 absl::Status Pages(const PagesFlags& flags) {
   LimitMemory();
+  if (flags.format == "html") {
+    const absl::Status status = RefuseTerminal(flags.format, flags.output);
+    if (!status.ok()) return status;
+  }
   if (const std::string* trace = TraceOf(flags)) {
     const absl::Status status = RefuseToReplace(*trace, flags.output);
     if (!status.ok()) return status;

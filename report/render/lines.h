@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -24,11 +25,18 @@ class Lines {
 
   explicit Lines(const TextOptions& options) : options_(options) {}
 
-  // Text without colours is cut at the width, or wrapped between words.
-  void Add(absl::string_view label, absl::string_view text, Ink ink = Ink::kPlain) {
+  // Text without colours is cut at the width, or wrapped between words, to at most so many lines.
+  void Add(absl::string_view label, absl::string_view text, Ink ink = Ink::kPlain,
+           size_t most_lines = SIZE_MAX) {
     const Style& style = options_.style;
     const size_t room = options_.full ? SIZE_MAX - 1 : style.width - kIndent;
-    for (const std::string& line : Wrapped(text, room)) {
+    std::vector<std::string> lines = Wrapped(text, room);
+    if (lines.size() > most_lines) {
+      const std::string last = absl::StrCat(lines[most_lines - 1], " ", lines[most_lines]);
+      lines.resize(most_lines);
+      lines.back() = KeepBeginning(last, room, style.ellipsis());
+    }
+    for (const std::string& line : lines) {
       absl::StrAppend(&out_, "  ",
                       style.Paint(Ink::kDim, absl::StrFormat("%-*s", kLabelWidth, label)),
                       style.Paint(ink, line), "\n");

@@ -19,14 +19,11 @@
 namespace memtrace::report::render {
 namespace {
 
-// Of a long one (the files of a whole directory, a class path) the first lines.
-std::string CommandLine(const TextOptions& options, const ProcessInfo& process) {
-  constexpr size_t kMostLines = 4;
-  const std::string command = options.style.Name(
-      process.command.empty() ? process.executable : ShellCommand(process.command));
-  if (options.full) return command;
-  return KeepBeginning(command, kMostLines * (options.style.width - Lines::kIndent),
-                       options.style.ellipsis());
+// Of a long command (the files of a whole directory, a class path).
+constexpr size_t kMostCommandLines = 4;
+
+std::string CommandLine(const Style& style, const ProcessInfo& process) {
+  return style.Name(process.command.empty() ? process.executable : ShellCommand(process.command));
 }
 
 // Adds what there was when the process was killed, and how the verdict is known.
@@ -219,7 +216,8 @@ std::string SummaryText(const ReportView& view, const TextOptions& options) {
   Lines lines(options);
 
   AddVerdicts(view, options, &lines);
-  lines.Add("Program", CommandLine(options, process), Ink::kStrong);
+  lines.Add("Program", CommandLine(options.style, process), Ink::kStrong,
+            kMostCommandLines);
   if (process.imported()) {
     lines.Add("Ended", absl::StrCat("not in the log, which is of ", Duration(process.duration_ns)));
   } else {

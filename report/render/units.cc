@@ -9,9 +9,9 @@
 namespace memtrace::report::render {
 namespace {
 
-// `value`, which is not negative, with so many digits behind the point, at most two. Of two that are
-// equally near it is the larger, as on the page (JavaScript's toFixed; "%.2f" takes the even one):
-// 3.125 MiB is no rare number. A long double has all bits of the product.
+// `value`, which is not negative, with so many digits behind the point, at most two. Of two that
+// are equally near it is the larger, as on the page (JavaScript's toFixed; "%.2f" takes the even
+// one): 3.125 MiB is no rare number. A long double has all bits of the product.
 std::string Fixed(double value, int digits) {
   const long double scale = digits == 2 ? 100 : digits == 1 ? 10 : 1;
   const long double units = std::floor(value * scale + 0.5L);

@@ -6,9 +6,11 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "tests/e2e/leak_scan.h"
@@ -180,9 +182,25 @@ TEST_F(LeakScanTest, OtherThreadsStandAtTheExitUntilTheScanIsOver) {
     ASSERT_EQ(scans_.size(), 1u);
     ASSERT_EQ(scans_[0].state, LeakScan::State::kDone) << scans_[0].failure;
     uint64_t turns = 0;  // of a millisecond at least
-    std::ifstream(file, std::ios::binary).read(reinterpret_cast<char*>(&turns), sizeof(turns));
+    std::ifstream written(file, std::ios::binary);
+    ASSERT_TRUE(written.read(reinterpret_cast<char*>(&turns), sizeof(turns)));
     EXPECT_LT(turns * 1'000'000, scans_[0].cost.elapsed_ns / 2);
   }
+}
+
+// daemon() ends the process that calls it, but not yet, and not if it fails.
+TEST_F(LeakScanTest, ADaemonHasNoHandlerOfOurs) {
+  const std::string file = directory_ / "handled";
+  const Command command{.arguments = {TraceePath("runs_on_at_exit"), file, "daemon"},
+                        .timeout_seconds = 60};
+  const Result run = RunCommand(Traced(command, directory_.path()));
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  uint64_t handled = 0;
+  for (int i = 0; handled == 0 && i < 1000; ++i) {  // a daemon is not waited for
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    std::ifstream(file, std::ios::binary).read(reinterpret_cast<char*>(&handled), sizeof(handled));
+  }
+  EXPECT_EQ(handled, 1u);
 }
 
 TEST_F(LeakScanTest, ManyThreadsHaveItScanned) {

@@ -2,7 +2,9 @@
  * million blocks that are still reachable. FILE has afterwards, as a uint64_t, how often the thread came
  * by, a thousand times a second at most, when all destructors had run: what it uses may be destroyed by
  * then. `worker`: another thread calls exit(), which has never allocated. `blocked`: it is of a thread
- * that blocks all signals. `child`: a child ends a moment later, which raises a signal that is ignored. */
+ * that blocks all signals. `child`: a child ends a moment later, which raises a signal that is ignored.
+ * `daemon`: it becomes a daemon; FILE has 1 and how many real-time signals that has a handler for. */
+#define _DEFAULT_SOURCE
 #include <signal.h>
 #include <string.h>
 #include <fcntl.h>
@@ -51,6 +53,14 @@ int main(int argc, char **argv) {
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, NULL);
+  } else if (strcmp(way, "daemon") == 0) {
+    if (daemon(1, 1) != 0) return 77;
+    uint64_t handled = 1;
+    for (int signal = 34; signal <= 64; ++signal) {
+      struct sigaction action;
+      handled += sigaction(signal, NULL, &action) == 0 && action.sa_handler != SIG_DFL;
+    }
+    *turns = handled;
   } else if (strcmp(way, "child") == 0 && fork() == 0) {
     close(1);
     close(2);

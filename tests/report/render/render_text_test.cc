@@ -294,6 +294,24 @@ TEST(TextReportTest, HostileNamesDoNotReachTheTerminal) {
   }
 }
 
+TEST(TextReportTest, ALongCommandTakesFourLines) {
+  MadeUp trace;
+  std::string words;
+  for (int i = 0; i < 3000; ++i) {
+    trace.analysis.process.command.push_back(absl::StrCat("word", i));
+    absl::StrAppend(&words, i == 0 ? "" : " ", "word", i);
+  }
+  TextOptions options = Options(80, true);
+  const std::string text = RenderText(trace.View(), options);
+  const size_t begin = text.find("  Program"), end = text.find("  Ended");
+  ASSERT_LT(begin, end);
+  const std::string told = text.substr(begin, end - begin);
+  EXPECT_EQ(std::count(told.begin(), told.end(), '\n'), 4) << told;
+  EXPECT_TRUE(absl::EndsWith(told, "\u2026\n")) << told;
+  options.full = true;
+  EXPECT_THAT(RenderText(trace.View(), options), HasSubstr(words));
+}
+
 TEST(TextReportTest, EveryWidthIsKept) {
   MadeUp trace;
   FillBusy(trace);
