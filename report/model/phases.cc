@@ -116,13 +116,15 @@ void PhaseCollector::End(Named* named, const Phase::Instant& end) {
   phase.growth_blocks += static_cast<int64_t>(end.live_blocks - begin.live_blocks);
 }
 
-void PhaseCollector::Finish(uint64_t end_ns, const HeapCounters& heap, const UsageSample& usage,
-                            Analysis* analysis) {
+void PhaseCollector::Finish(uint64_t begin_ns, uint64_t end_ns, const HeapCounters& heap,
+                            const UsageSample& usage, Analysis* analysis) {
   for (Named& named : phases_) {
     named.phase.open = named.open.size();
     while (!named.open.empty()) End(&named, At(end_ns, heap, usage));
+    if (named.phase.last_end.time_ns < begin_ns) continue;
     analysis->phases.push_back(std::move(named.phase));
   }
+  std::erase_if(marks_, [begin_ns](const Mark& mark) { return mark.time_ns < begin_ns; });
   analysis->marks = std::move(marks_);
 }
 

@@ -25,8 +25,9 @@ class PhaseCollector {
   // `usage`: the latest sample, of right before the event.
   void Add(const ExtendedEvent& event, uint64_t time_ns, const HeapCounters& heap,
            const UsageSample& usage);
-  // Ends the phases that are still open with the run, and puts all into `analysis`.
-  void Finish(uint64_t end_ns, const HeapCounters& heap, const UsageSample& usage,
+  // Ends the phases that are still open with the run, and puts all into `analysis` that is of the
+  // time from `begin_ns` on.
+  void Finish(uint64_t begin_ns, uint64_t end_ns, const HeapCounters& heap, const UsageSample& usage,
               Analysis* analysis);
 
   // Writes the state into an archive, or reads it out of one (index/state_archive.h).

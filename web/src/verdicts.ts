@@ -71,7 +71,7 @@ function leakVerdict(report: Report, stacks: Stacks): Verdict {
   return {
     kind: 'unknown', view: 'leaks',
     title: `${figures.bytes(totals.live_bytes)} not freed`,
-    text: `In ${figures.plural(totals.live_blocks, 'block')}${figures.interval(totals.live_bytes_low, totals.live_bytes_high)}. Whether they are leaks is not known: ${report.no_leak_scan ?? 'there was no scan'}.`,
+    text: `In ${figures.plural(totals.live_blocks, 'block')}${figures.interval(totals.live_bytes_low, totals.live_bytes_high)}. Whether they are leaks is not known without a memory scan: ${report.no_leak_scan ?? 'there was none'}.`,
   };
 }
 

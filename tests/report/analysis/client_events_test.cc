@@ -423,12 +423,19 @@ TEST(PhasesTest, NameInstants) {
 
 TEST(PhasesTest, SelectARange) {
   Program program;
-  program.Malloc(0x10000, 100).Phase(PhaseEdge::kBegin, "load").Malloc(0x20000, 50);
+  program.Phase(PhaseEdge::kBegin, "before").Phase(PhaseEdge::kMark, "early");
+  program.Phase(PhaseEdge::kEnd, "before").Phase(PhaseEdge::kBegin, "all").Malloc(0x10000, 100);
+  program.Phase(PhaseEdge::kBegin, "load").Malloc(0x20000, 50).Phase(PhaseEdge::kMark, "in it");
   program.Phase(PhaseEdge::kEnd, "load").Malloc(0x30000, 7);
   AnalyzeOptions options;
   options.from_name = options.to_name = "phase:load";
   const AnalyzedTrace t = program.Analyzed(options);
   EXPECT_EQ(t.analysis.totals.bytes_allocated, 50u);
+  std::vector<std::string> names;  // of what has something of the range
+  for (const auto& phase : t.analysis.phases) names.push_back(phase.name);
+  EXPECT_THAT(names, testing::UnorderedElementsAre("all", "load"));
+  ASSERT_EQ(t.analysis.marks.size(), 1u);
+  EXPECT_EQ(t.analysis.marks[0].name, "in it");
 }
 
 }  // namespace
