@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -13,24 +14,44 @@
 #include "report/base/output_file.h"
 #include "report/base/unique_fd.h"
 #include "report/gate/text_file.h"
+#include "report/render/escape.h"
 #include "report/render/output.h"
 #include "report/trace/byte_source.h"
 
 namespace memtrace::report::gate {
 namespace {
 
-// Not of the baseline itself, which a new file takes the place of, nor of its directory: both may
-// be locked by who runs us (`flock leaks.baseline memtrace check ...`): we would wait for ever.
+// Not of the baseline itself, which a new file takes the place of, nor of its directory, nor under
+// a name that others give to locks of theirs: who runs us may hold those (`flock b.lock memtrace
+// check ...`), and we would wait for ever.
 class BaselineLock {
  public:
-  // Waits until nobody else has it.
+  // Waits until nobody else has it, which is told. Where the file system knows no locks nobody can
+  // have one: it goes on without.
   static absl::StatusOr<BaselineLock> Take(const std::string& baseline) {
-    const std::string path = absl::StrCat(baseline, ".lock");
+    const size_t name = baseline.rfind('/') + 1;  // npos + 1 is 0
+    const std::string directory = baseline.substr(0, name);
+    const std::string path = absl::StrCat(directory, ".", baseline.substr(name), ".memtrace-lock");
+    bool told = false;
     while (true) {
       UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
-      if (!file.ok()) return ErrnoStatus("cannot make the lock", path, errno);
-      while (flock(file.get(), LOCK_EX) != 0) {
-        if (errno != EINTR) return ErrnoStatus("cannot lock", path, errno);
+      if (!file.ok() && errno == EACCES) {  // of another user, who may be updating just now
+        file = UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+        if (!file.ok()) errno = EACCES;
+      }
+      if (!file.ok()) return CannotBeMade(path, directory, errno);
+      int error = LockNow(file.get(), LOCK_EX | LOCK_NB);
+      if (error == EWOULDBLOCK) {
+        if (!told) {
+          std::fprintf(stderr, "memtrace: waiting for another update of %s to let go of %s\n",
+                       render::EscapeControls(baseline).c_str(),
+                       render::EscapeControls(path).c_str());
+        }
+        told = true;
+        error = LockNow(file.get(), LOCK_EX);
+      }
+      if (error != 0 && error != ENOLCK && error != EOPNOTSUPP && error != ENOSYS) {
+        return ErrnoStatus("cannot lock", path, error);
       }
       // Who had it before has removed the file: others lock a new one.
       struct stat locked, there;
@@ -45,11 +66,33 @@ class BaselineLock {
   ~BaselineLock() {
     struct stat file;
     // A file that has something in it is somebody's own.
-    if (file_.ok() && fstat(file_.get(), &file) == 0 && file.st_size == 0) unlink(path_.c_str());
+    if (file_.ok() && fstat(file_.get(), &file) == 0 && S_ISREG(file.st_mode) &&
+        file.st_size == 0) {
+      unlink(path_.c_str());
+    }
   }
 
  private:
   BaselineLock(std::string path, UniqueFd file) : path_(std::move(path)), file_(std::move(file)) {}
+
+  // Returns errno, or 0.
+  static int LockNow(int file, int how) {
+    while (flock(file, how) != 0) {
+      if (errno != EINTR) return errno;
+    }
+    return 0;
+  }
+  static absl::Status CannotBeMade(const std::string& path, const std::string& directory,
+                                   int error) {
+    const absl::Status status = ErrnoStatus("cannot make the lock", path, error);
+    const bool writable = access(directory.empty() ? "." : directory.c_str(), W_OK | X_OK) == 0;
+    return absl::Status(
+        status.code(),
+        absl::StrCat(status.message(),
+                     writable ? "; nothing else may have this name: remove it"
+                              : "; the baseline is replaced by a new file, and so this user has to "
+                                "have write permission for its directory"));
+  }
 
   std::string path_;
   UniqueFd file_;  // closed, and so unlocked, when the name is gone

@@ -16,8 +16,8 @@ namespace memtrace::report::gate {
 absl::StatusOr<Baseline> ReadBaseline(const std::string& path, bool may_be_absent);
 
 // Puts in its place what `update` makes of the file as it is now, which is not what it was before a
-// program ran; returns that. A lock is held meanwhile: flock() of an empty file PATH.lock, which
-// whoever holds it removes. One that a killed process left locks nobody out.
+// program ran; returns that. A lock is held meanwhile: flock() of an empty file .NAME.memtrace-lock
+// beside it, which whoever holds it removes. One that a killed process left locks nobody out.
 absl::StatusOr<Baseline> UpdateBaselineFile(
     const std::string& path, const std::function<std::string(const Baseline& now)>& update);
 

@@ -3,11 +3,18 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
 #include <filesystem>
 #include <string>
 
@@ -233,7 +240,7 @@ TEST(BaselineFileTest, UpdatesAtOnceLoseNothing) {
     const pid_t child = fork();
     ASSERT_NE(child, -1);
     if (child != 0) continue;
-    bool good = true;
+    bool good = freopen("/dev/null", "w", stderr) != nullptr;  // who waits for whom is no matter
     for (int n = 0; n < kUpdates; ++n) {
       const std::string program = absl::StrCat("app", i, "-", n);
       const auto updated =
@@ -253,17 +260,20 @@ TEST(BaselineFileTest, UpdatesAtOnceLoseNothing) {
   }
   EXPECT_EQ(Parsed(ReadFile(path)).entries().size(), size_t{kProcesses} * kUpdates);
   EXPECT_TRUE(std::filesystem::is_symlink(link));
-  EXPECT_FALSE(std::filesystem::exists(path + ".lock"));
+  EXPECT_FALSE(std::filesystem::exists(directory / ".leaks.baseline.memtrace-lock"));
 }
 
 TEST(BaselineFileTest, ALockThatIsLeftOrIsOfOthersHoldsNobodyUp) {
   TempDir directory;
-  const std::string path = directory / "leaks.baseline", lock = path + ".lock";
+  const std::string path = directory / "leaks.baseline", lock = directory / ".leaks.baseline.memtrace-lock";
+  const std::string others = path + ".lock";  // as of `flock b.lock memtrace check ...`
   const std::string line = "definite 00000000000000aa bytes=1 blocks=1 program=app caller=F\n";
   WriteFile(path, line);
   WriteFile(lock, "");  // of a process that was killed
   const int of_file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   const int of_directory = open(directory.path().c_str(), O_RDONLY | O_CLOEXEC);
+  const int of_others = open(others.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_EQ(flock(of_others, LOCK_EX), 0);
   ASSERT_EQ(flock(of_file, LOCK_EX), 0);
   ASSERT_EQ(flock(of_directory, LOCK_EX), 0);
   const auto same = [&](const Baseline& now) {
@@ -272,11 +282,111 @@ TEST(BaselineFileTest, ALockThatIsLeftOrIsOfOthersHoldsNobodyUp) {
   EXPECT_TRUE(UpdateBaselineFile(path, same).ok());
   EXPECT_EQ(ReadFile(path), line);
   EXPECT_FALSE(std::filesystem::exists(lock));
+  EXPECT_TRUE(std::filesystem::exists(others));
   WriteFile(lock, "mine");
   EXPECT_TRUE(UpdateBaselineFile(path, same).ok());
   EXPECT_EQ(ReadFile(lock), "mine");
   close(of_file);
   close(of_directory);
+  close(of_others);
+}
+
+// Adds the leak of `program` to the baseline in a process of its own, after `prepare`. Exit status
+// 0: it did; 77: it could not be prepared. What it says comes out of `said`.
+template <typename Prepare>
+pid_t UpdateInChild(const std::string& path, const std::string& program, const int (&said)[2],
+                    Prepare prepare) {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  dup2(said[1], STDERR_FILENO);
+  close(said[0]);
+  close(said[1]);
+  if (!prepare()) _exit(77);
+  const auto updated = UpdateBaselineFile(path, [&](const Baseline& now) {
+    return now.Update({Leak(LeakKind::kDefinite, "00000000000000aa", 1, 1, program, "F")},
+                      {program}, kDefinite);
+  });
+  const bool good =
+      updated.ok() && updated->Find(LeakKind::kDefinite, "00000000000000aa", program) != nullptr;
+  if (!updated.ok()) fprintf(stderr, "%s\n", updated.status().ToString().c_str());
+  _exit(good ? 0 : 1);
+}
+
+std::string ReadUntil(int fd, char end) {
+  std::string text;
+  for (char c; read(fd, &c, 1) == 1;) {
+    text += c;
+    if (c == end) break;
+  }
+  return text;
+}
+
+TEST(BaselineFileTest, WhoHasToWaitSaysSoAndLocksWhatIsThereThen) {
+  TempDir directory;
+  const std::string path = directory / "leaks.baseline";
+  const std::string lock = directory / ".leaks.baseline.memtrace-lock";
+  const int held = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_EQ(flock(held, LOCK_EX), 0);
+  int said[2];
+  ASSERT_EQ(pipe(said), 0);
+  const pid_t child = UpdateInChild(path, "app", said, [held] { return close(held) == 0; });
+  ASSERT_NE(child, -1);
+  close(said[1]);
+  EXPECT_EQ(ReadUntil(said[0], '\n'), absl::StrCat("memtrace: waiting for another update of ", path,
+                                                   " to let go of ", lock, "\n"));
+  EXPECT_FALSE(std::filesystem::exists(path));
+  // As the holder does it: what the child waits for is no longer the lock.
+  unlink(lock.c_str());
+  close(held);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(ReadUntil(said[0], '\0'), "") << "it is told once";
+  close(said[0]);
+  EXPECT_EQ(Parsed(ReadFile(path)).entries().size(), 1u);
+  EXPECT_FALSE(std::filesystem::exists(lock));
+}
+
+// As of some network file systems.
+bool RefuseLocks() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_flock, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOLCK),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter = {sizeof(program) / sizeof(program[0]), program};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+TEST(BaselineFileTest, GoesOnWithoutALockWhereThereAreNone) {
+  TempDir directory;
+  const std::string path = directory / "leaks.baseline";
+  int said[2];
+  ASSERT_EQ(pipe(said), 0);
+  const pid_t child = UpdateInChild(path, "app", said, RefuseLocks);
+  ASSERT_NE(child, -1);
+  close(said[1]);
+  EXPECT_EQ(ReadUntil(said[0], '\0'), "");
+  close(said[0]);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) GTEST_SKIP() << "no seccomp here";
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(Parsed(ReadFile(path)).entries().size(), 1u);
+  EXPECT_FALSE(std::filesystem::exists(directory / ".leaks.baseline.memtrace-lock"));
+}
+
+TEST(BaselineFileTest, ALockThatCannotBeMadeIsExplained) {
+  TempDir directory;
+  const auto none = [](const Baseline&) { return std::string(); };
+  std::filesystem::create_directory(directory / ".b.memtrace-lock");
+  EXPECT_THAT(std::string(UpdateBaselineFile(directory / "b", none).status().message()),
+              HasSubstr("/.b.memtrace-lock: Is a directory; nothing else may have this name"));
+  EXPECT_TRUE(std::filesystem::exists(directory / ".b.memtrace-lock"));
+  EXPECT_THAT(std::string(UpdateBaselineFile(directory / "gone/b", none).status().message()),
+              HasSubstr("write permission for its directory"));
 }
 
 TEST(BaselineFileTest, MayBeAbsent) {
