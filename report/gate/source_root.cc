@@ -12,20 +12,30 @@ namespace memtrace::report::gate {
 namespace {
 
 // A file of this machine below a root whose name is `path`, or what is left of it without its first
-// directories; empty: there is none.
-std::string FoundBelow(const std::string& root, absl::string_view path) {
+// directories; empty: there is none. Files of one bare name (main.c) are of many projects: that all
+// directories may go, the map has to be to "." and they have to be one below the root, as where the
+// compiler ran in ./build.
+std::string FoundBelow(const std::string& root, const std::string& path) {
   if (root.empty()) return "";
-  for (;;) {
-    while (absl::ConsumePrefix(&path, "./") || absl::ConsumePrefix(&path, "../") ||
-           absl::ConsumePrefix(&path, "/")) {
+  const bool has_dot = absl::StartsWith(path, "./");
+  absl::string_view rest = path;
+  for (bool is_whole = true;; is_whole = false) {
+    while (absl::ConsumePrefix(&rest, "./") || absl::ConsumePrefix(&rest, "../") ||
+           absl::ConsumePrefix(&rest, "/")) {
     }
+    const size_t slash = rest.find('/');
     std::error_code ignored;
-    if (std::filesystem::is_regular_file(absl::StrCat(root, "/", path), ignored)) {
-      return std::string(path);
+    if (slash == rest.npos && !is_whole) {
+      const std::string dropped = path.substr(0, path.size() - rest.size());
+      if (!has_dot || !std::filesystem::is_directory(absl::StrCat(root, "/", dropped), ignored)) {
+        return "";
+      }
     }
-    const size_t slash = path.find('/');
-    if (slash == path.npos) return "";
-    path.remove_prefix(slash + 1);
+    if (std::filesystem::is_regular_file(absl::StrCat(root, "/", rest), ignored)) {
+      return std::string(rest);
+    }
+    if (slash == rest.npos) return "";
+    rest.remove_prefix(slash + 1);
   }
 }
 

@@ -345,7 +345,12 @@ TEST_F(FormatsTest, RelativePlacesAreLookedForBelowTheSourceRoot) {
   EXPECT_EQ(below("./build/src/a.c"), "src/a.c");
   EXPECT_EQ(below("../src/a.c"), "src/a.c");
   EXPECT_EQ(below("x/src/b/c.c"), "src/b/c.c") << "as much of it as possible";
-  EXPECT_EQ(below("src/c.c"), "c.c");
+  EXPECT_EQ(below("libx-1.0/c.c"), "") << "of another project, which has a file of that name too";
+  EXPECT_EQ(below("./libx-1.0/c.c"), "");
+  EXPECT_EQ(below("src/c.c"), "");
+  EXPECT_EQ(below("./src/c.c"), "c.c") << "the compiler ran in src";
+  EXPECT_EQ(below("c.c"), "c.c");
+  EXPECT_EQ(below("./../c.c"), "c.c");
   EXPECT_EQ(below("src/b"), "") << "a directory";
   EXPECT_EQ(below("build/gone.c"), "");
   EXPECT_EQ(below("./src/a.c", FrameRole::kSystem), "") << "of a library's own sources";
