@@ -7,15 +7,20 @@
 #include <fstream>
 
 #include "absl/strings/match.h"
+#include "report/base/output_file.h"
 #include "report/gate/formats.h"
 
 namespace memtrace::report::gate {
 namespace {
 
-// Is it JSON or XML, as what a CI server reads?
+// Is it JSON or XML, as what a CI server reads, and not what standard output is written to?
 bool IsForServers(const std::string& path) {
-  struct stat st;
-  if (path.empty() || lstat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return false;
+  struct stat st, output;
+  if (path.empty() || stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return false;
+  if (fstat(STDOUT_FILENO, &output) == 0 && output.st_dev == st.st_dev &&
+      output.st_ino == st.st_ino) {
+    return false;  // /dev/stdout
+  }
   const int first = std::ifstream(path).get();
   return first == '<' || first == '{' || first == '[';
 }
@@ -76,7 +81,9 @@ std::vector<std::string> OutputsAmong(const std::vector<std::string>& words) {
 std::vector<std::string> RemoveVerdicts(const std::vector<std::string>& paths) {
   std::vector<std::string> removed;
   for (const std::string& path : paths) {
-    if (IsForServers(path) && unlink(path.c_str()) == 0) removed.push_back(path);
+    if (!IsForServers(path)) continue;
+    const auto place = BehindLinks(path);  // as what is written there goes through them
+    if (place.ok() && unlink(place->c_str()) == 0) removed.push_back(path);
   }
   return removed;
 }

@@ -1,9 +1,11 @@
 // Verdicts of earlier runs: which files of a command line are theirs, and which of them may go.
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -61,6 +63,34 @@ TEST(EarlierVerdictsTest, OnlyWhatServersReadIsRemoved) {
   EXPECT_FALSE(std::filesystem::exists(paths[0]));
   EXPECT_TRUE(std::filesystem::exists(paths[3]));
   EXPECT_TRUE(std::filesystem::exists(paths[4]));
+}
+
+// What is written there is written through the link.
+TEST(EarlierVerdictsTest, BehindALinkTheFileIsRemoved) {
+  TempDir directory;
+  const std::string file = directory / "real.xml", link = directory / "link.xml";
+  WriteFile(file, "<a/>");
+  ASSERT_EQ(symlink("real.xml", link.c_str()), 0);
+  EXPECT_THAT(RemoveVerdicts({link}), ElementsAre(link));
+  EXPECT_FALSE(std::filesystem::exists(file));
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_THAT(RemoveVerdicts({link}), IsEmpty());
+}
+
+TEST(EarlierVerdictsTest, WhatStandardOutputIsWrittenToStays) {
+  TempDir directory;
+  const std::string file = directory / "out.json";
+  WriteFile(file, "{}\n");
+  const int saved = dup(STDOUT_FILENO);
+  const int out = open(file.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  fflush(stdout);
+  ASSERT_EQ(dup2(out, STDOUT_FILENO), STDOUT_FILENO);
+  const std::vector<std::string> removed = RemoveVerdicts({"/dev/stdout", file});
+  dup2(saved, STDOUT_FILENO);
+  close(saved);
+  close(out);
+  EXPECT_THAT(removed, IsEmpty());
+  EXPECT_TRUE(std::filesystem::exists(file));
 }
 
 }  // namespace
