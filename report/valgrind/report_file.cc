@@ -43,6 +43,13 @@ absl::Status ReportFile::Begin() {
   if (!path.ok()) return path.status();
   if (name_.empty() || *path != NameFor(name_, 2).value_or("")) return absl::OkStatus();
   struct stat st;
+  // What may not be written is no report that Valgrind could replace, whoever owns the directory.
+  if (stat(path->c_str(), &st) == 0 && S_ISREG(st.st_mode) && access(path->c_str(), W_OK) != 0) {
+    const absl::Status status = CannotWrite(*path);
+    return absl::Status(status.code(),
+                        absl::StrCat(status.message(), "; the file that is there stays: give it "
+                                                       "write permission, or take another name"));
+  }
   // An empty file would read as a report without errors, and so it is better that there is none.
   if (lstat(path->c_str(), &st) == 0 && S_ISREG(st.st_mode) && unlink(path->c_str()) == 0) {
     return absl::OkStatus();

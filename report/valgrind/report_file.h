@@ -22,9 +22,9 @@ class ReportFile {
   // `name` as of --log-file. Empty: the reports go to `fd`, or else to standard error.
   ReportFile(std::string name, std::optional<int> fd);
 
-  // An error: the name cannot be expanded, or the file that is there cannot be replaced. A name
-  // with a pid in it is of a file that nobody knows yet; what has it from long ago stays until a
-  // process of this run has the same pid.
+  // An error: the name cannot be expanded, or the file that is there may not be written, and stays
+  // as it is. A name with a pid in it is of a file that nobody knows yet; what has it from long ago
+  // stays until a process of this run has the same pid.
   absl::Status Begin();
 
   // The reports of this run are kept, one behind the other.
