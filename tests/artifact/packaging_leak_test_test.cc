@@ -76,7 +76,7 @@ TEST_F(LeakTestTest, IsRedForLeaksGreenForCleanAndKeepsFailures) {
   EXPECT_FALSE(fs::exists(path("project/reports"))) << "a relative name is of the build tree";
   EXPECT_NE(ReadFile(path("build/reports/leaks.xml")).find("<failure"), std::string::npos);
   EXPECT_EQ(ReadFile(path("build/reports/clean.xml")).find("<failure"), std::string::npos);
-  EXPECT_EQ(RunCtest("-L nightly", &output).size(), 1u) << output;
+  EXPECT_EQ(RunCtest("-L '^nightly$'", &output).size(), 1u) << output;
   EXPECT_EQ(RunCtest("-L leak -N", &output).size(), 0u);
   EXPECT_NE(output.find("Total Tests: 16"), std::string::npos) << output;
   // The failure of the program is what the test fails with.

@@ -20,6 +20,8 @@ __attribute__((noinline)) static void wipe(void) {
 int main(int argc, char **argv) {
   const char *mode = argc > 1 ? argv[1] : getenv("APP_MODE");
   if (mode == NULL) return 9;
+  const char *third = getenv("APP_THIRD");
+  if (third != NULL && strcmp(third, "a;b") != 0) return 6;
   printf("this is %s\n", mode);
   if (strcmp(mode, "words") == 0) {
     const char *words[] = {"0 ", "", "a;b", "\n]==]", "]===="};
