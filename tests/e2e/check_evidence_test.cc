@@ -618,6 +618,18 @@ TEST(CheckEvidenceTest, AnOutputThatCannotBeWrittenTakesNothingFromTheOthers) {
   EXPECT_THAT(ReadFile(directory / "a.supp"), HasSubstr("Memcheck:Leak"));
 }
 
+// Not when the night is over.
+TEST(CheckEvidenceTest, AnOutputWithoutADirectoryFailsBeforeTheProgramRuns) {
+  TempDir directory;
+  WriteFile(directory / "a.xml", "<testsuites/>");
+  const Result check = Check({"--run", "-o", "junit=a.xml", "-o", "sarif=gone/x.sarif", "--", "touch",
+                              "ran"}, directory.path());
+  EXPECT_EQ(check.exit_status, 2) << check.out;
+  EXPECT_THAT(check.err, HasSubstr("--output: gone/x.sarif: No such file or directory"));
+  EXPECT_NE(access((directory / "ran").c_str(), F_OK), 0);
+  EXPECT_NE(access((directory / "a.xml").c_str(), F_OK), 0);
+}
+
 TEST(CheckEvidenceTest, WhereTheRecordingWasStoppedIsTold) {
   TempDir directory;
   const std::string program = Compile(directory, "stops", R"(#include <stdlib.h>
