@@ -32,8 +32,8 @@ struct CheckFlags {
   bool full = false, quiet = false;
 };
 
-// Of `words`, those behind `check`, no flags could be made, which was told. What -o names among them
-// is of an earlier run: it is removed.
+// Of `words`, those behind `check`, no flags could be made, which was told. What -o names among
+// them is of an earlier run: it is removed.
 void RemoveEarlierVerdicts(const std::vector<std::string>& words);
 
 // Returns the exit status.

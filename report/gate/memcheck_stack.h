@@ -37,7 +37,7 @@ struct MemcheckFrame {
   uint32_t line = 0;
   bool inlined = false;
   std::string bare;                    // of an inlined one: without scope and template arguments
-  bool below_main = false;  // "(below main)" as well, which is Valgrind's word and no function's name
+  bool below_main = false;  // "(below main)" as well: Valgrind's word and no function's name
 };
 
 struct MemcheckStack {
