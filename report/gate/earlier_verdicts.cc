@@ -13,14 +13,29 @@
 namespace memtrace::report::gate {
 namespace {
 
-// Is it JSON or XML, as what a CI server reads, and not what standard output is written to?
-bool IsForServers(const std::string& path) {
-  struct stat st, output;
-  if (path.empty() || stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return false;
-  if (fstat(STDOUT_FILENO, &output) == 0 && output.st_dev == st.st_dev &&
-      output.st_ino == st.st_ino) {
-    return false;  // /dev/stdout
+bool IsFile(const struct stat& file, int fd) {
+  struct stat open;
+  return fstat(fd, &open) == 0 && open.st_dev == file.st_dev && open.st_ino == file.st_ino;
+}
+
+// /dev/stdout and /dev/fd/5 are links to what somebody has opened for us, who would find nothing of
+// what is written to a file that has no name any more.
+bool IsGivenOpen(const std::string& path, const struct stat& file) {
+  constexpr int kUsualLimit = 1024;
+  if (IsFile(file, STDOUT_FILENO)) return true;
+  struct stat link;
+  if (lstat(path.c_str(), &link) != 0 || !S_ISLNK(link.st_mode)) return false;
+  for (int fd = 0; fd < kUsualLimit; ++fd) {
+    if (IsFile(file, fd)) return true;
   }
+  return false;
+}
+
+// Is it JSON or XML, as what a CI server reads?
+bool IsForServers(const std::string& path) {
+  struct stat st;
+  if (path.empty() || stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return false;
+  if (IsGivenOpen(path, st)) return false;
   const int first = std::ifstream(path).get();
   return first == '<' || first == '{' || first == '[';
 }

@@ -18,8 +18,8 @@ std::string OutputPath(const std::string& output);
 // where the words of the program begin is not known, and only FORMAT=FILE is surely ours.
 std::vector<std::string> OutputsAmong(const std::vector<std::string>& words);
 
-// Removes those of `paths` that are JSON or XML, as CI servers read them, and no device or standard
-// output; returns them. A symbolic link stays, and leads to nothing then.
+// Removes those of `paths` that are JSON or XML, as CI servers read them, and no device and nothing
+// that was given to us open; returns them. A symbolic link stays, and leads to nothing then.
 std::vector<std::string> RemoveVerdicts(const std::vector<std::string>& paths);
 
 }  // namespace memtrace::report::gate

@@ -77,20 +77,27 @@ TEST(EarlierVerdictsTest, BehindALinkTheFileIsRemoved) {
   EXPECT_THAT(RemoveVerdicts({link}), IsEmpty());
 }
 
-TEST(EarlierVerdictsTest, WhatStandardOutputIsWrittenToStays) {
+TEST(EarlierVerdictsTest, WhatSomebodyHasOpenedForUsStays) {
   TempDir directory;
-  const std::string file = directory / "out.json";
+  const std::string file = directory / "out.json", other = directory / "other.json";
   WriteFile(file, "{}\n");
+  WriteFile(other, "{}\n");
   const int saved = dup(STDOUT_FILENO);
   const int out = open(file.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  const int fd = open(other.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  const std::string by_fd = "/dev/fd/" + std::to_string(fd);
   fflush(stdout);
   ASSERT_EQ(dup2(out, STDOUT_FILENO), STDOUT_FILENO);
-  const std::vector<std::string> removed = RemoveVerdicts({"/dev/stdout", file});
+  const std::vector<std::string> removed = RemoveVerdicts({"/dev/stdout", file, by_fd});
   dup2(saved, STDOUT_FILENO);
   close(saved);
   close(out);
   EXPECT_THAT(removed, IsEmpty());
   EXPECT_TRUE(std::filesystem::exists(file));
+  EXPECT_TRUE(std::filesystem::exists(other));
+  // By its name it is an output as others are: `flock other.json memtrace check -o other.json ...`.
+  EXPECT_THAT(RemoveVerdicts({other}), ElementsAre(other));
+  close(fd);
 }
 
 }  // namespace
