@@ -17,7 +17,7 @@ constexpr uint64_t kLongestHoldNs = 1'000'000'000;
 }  // namespace
 
 bool ExitStop::IsAsked() const {
-  if (!no_handler_.has_value()) return false;
+  if (!no_handler_.has_value() || !*no_handler_) return false;  // or the kernel may not be asked
   uint64_t taken = ~no_handler_->before();
   if (threads_.has_value()) taken |= threads_->Unblocked();
   return IsSignalPending(taken);

@@ -33,7 +33,8 @@ namespace {
 constexpr size_t kMostLabelBytes = 256;
 
 constinit std::atomic<uint32_t> g_last_number{0};
-constinit std::atomic<int> g_late_by{0};  // the thread that began the scan at the exit
+// The thread that began the scan at the exit, by its thread pointer.
+constinit std::atomic<uintptr_t> g_late_by{0};
 // The value of StatusArea::scan_request that was answered last.
 constinit std::atomic<uint64_t> g_answered{0};
 
@@ -312,8 +313,8 @@ void ScanAtExit(format::ScanReason reason, const ScanCaller& caller, ExitStop* s
   const LeakCheck check = g_process.config.leak_check;
   const bool early = reason == format::ScanReason::kExitEarly;
   if (!early && check.late) {
-    int before = 0;
-    const int self = sys::Gettid();
+    uintptr_t before = 0;
+    const uintptr_t self = arch::ThreadPointer();  // in a sandbox one may not ask for the id
     if (!g_late_by.compare_exchange_strong(before, self)) {
       if (before != self) FinishScan();  // a handler that interrupted the exit wants to leave
       return;
