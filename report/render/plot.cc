@@ -5,7 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 #include "report/render/escape.h"
 
 namespace memtrace::report::render {
@@ -44,19 +44,33 @@ uint64_t RoundStep(double at_least_ns) {
   }
 }
 
-// A tick's label has the unit of the step, so that the labels read as one row.
-std::string TickLabel(uint64_t time_ns, uint64_t step) {
+struct TimeUnit {
+  uint64_t ns;
+  absl::string_view name;
+};
+
+// That of the step, or seconds where the axis ends after many of them: one for all ticks, so
+// that the labels read as one row.
+TimeUnit UnitOf(uint64_t step, uint64_t axis_end_ns) {
+  if (step >= 3600000000000u) return {3600000000000u, "h"};
+  if (step >= 60000000000u) return {60000000000u, "min"};
+  if (step >= 100000000 || axis_end_ns >= 10000000000u) return {1000000000, "s"};
+  if (step >= 100000) return {1000000, "ms"};
+  if (step >= 100) return {1000, "us"};
+  return {1, "ns"};
+}
+
+// All digits, for one tick may differ from the next in the last. A tick of minutes or of hours
+// has whole ones.
+std::string TickLabel(uint64_t time_ns, const TimeUnit& unit) {
   if (time_ns == 0) return "0";
-  const auto in = [&](double unit, absl::string_view name) {
-    return absl::StrFormat("%.6g %s", static_cast<double>(time_ns) / unit, name);
-  };
-  if (step >= 3600000000000u) return in(3600e9, "h");
-  if (step >= 60000000000u) return in(60e9, "min");
-  if (step >= 100000000) return in(1e9, "s");
-  if (time_ns >= 10000000000u) return in(1e9, "s");
-  if (step >= 100000) return in(1e6, "ms");
-  if (step >= 100) return in(1e3, "us");
-  return in(1, "ns");
+  std::string digits = absl::StrCat(time_ns / unit.ns);
+  if (const uint64_t rest = time_ns % unit.ns; rest != 0) {
+    // The one before the digits keeps their leading zeros.
+    absl::StrAppend(&digits, ".", absl::StrCat(unit.ns + rest).substr(1));
+    digits.resize(digits.find_last_not_of('0') + 1);
+  }
+  return absl::StrCat(digits, " ", unit.name);
 }
 
 }  // namespace
@@ -149,11 +163,12 @@ std::vector<std::string> TimeAxisLines(const TimeAxis& axis, const Style& style)
   if (axis.columns > 0 && axis.to_ns > axis.from_ns) {
     const double span = static_cast<double>(axis.to_ns - axis.from_ns);
     const uint64_t step = RoundStep(span * 12 / static_cast<double>(axis.columns));
+    const TimeUnit unit = UnitOf(step, axis.to_ns);
     size_t free_from = 0;
     for (uint64_t t = (axis.from_ns + step - 1) / step * step; t < axis.to_ns; t += step) {
       const size_t column = axis.ColumnOf(t);
       tick[column] = true;
-      const std::string label = TickLabel(t, step);
+      const std::string label = TickLabel(t, unit);
       if (column < free_from || column + label.size() > axis.columns) continue;
       labels.replace(column, label.size(), label);
       free_from = column + label.size() + 2;

@@ -15,6 +15,7 @@ describe('an ordinary page, its time', () => {
   test('has a label of its own at each tick of time, in the unit of the step', async () => {
     for (const [from, to, wanted] of [[0.1, 0.101, ['100.2 ms', '100.4 ms', '101 ms']], [0, 5e-9, ['0', '1 ns', '2 ns', '5 ns']],
                                       [12345, 12345.00002, ['12345 s', '12345.00001 s', '12345.00002 s']],
+                                      [9.98, 10.02, ['9.98 s', '10 s', '10.02 s']],
                                       [0, 5_918_400, ['480 h', '960 h', '1440 h']], [0, 2, ['0.5 s', '1 s', '1.5 s', '2 s']]]) {
       altered('ordinary.html', 'stretch.html', ({ report, series }) => {
         report.range = { ...report.range, from_s: from, to_s: to };
@@ -28,6 +29,7 @@ describe('an ordinary page, its time', () => {
         const texts = (await written(page)).map(({ text }) => text).filter((text) => /^0$| (ns|us|ms|s|min|h)$/.test(text));
         assert.ok(wanted.every((text) => texts.includes(text)), String(texts));
         assert.equal(new Set(texts).size, texts.length, String(texts));
+        assert.equal(new Set(texts.filter((text) => text !== '0').map((text) => text.split(' ')[1])).size, 1, String(texts));
       });
     }
   });

@@ -14,11 +14,11 @@ const STEPS = [
   ...Array.from({ length: 7 }, (_, digits) => TIMES.map((step) => step * 10 ** digits * DAY)).flat(),
 ];
 
-// What a tick says: in the unit of the step, so that the labels read as one row, with the digits
-// that tell times apart that are a step from each other.
-export function tick(time: number, step: number): string {
+// What a tick says of an axis that ends at `end`: in the unit of the step, or in seconds where the end is many of them, so
+// that the labels read as one row, with the digits that tell times apart that are a step from each other.
+export function tick(time: number, step: number, end: number): string {
   if (time === 0) return '0';
-  const far = Math.abs(time) >= 10 && step < MINUTE;
+  const far = end >= 10;
   const [unit, one] = step >= HOUR ? ['h', HOUR] : step >= MINUTE ? ['min', MINUTE] : far || step >= 0.1 ? ['s', 1]
     : step >= 1e-4 ? ['ms', 1e-3] : step >= 1e-7 ? ['us', 1e-6] : ['ns', 1e-9];
   const digits = Math.max(0, Math.ceil(-Math.log10(step / one) - 1e-6));
@@ -35,12 +35,12 @@ function ticks(from: number, to: number, step: number): number[] {
 // With room for the longest label, which is at the end.
 function space(from: number, to: number, width: number): number {
   const step = (to - from) / Math.max(1, width / 90);
-  return Math.max(90, 7 * tick(to, step).length + 24);
+  return Math.max(90, 7 * tick(to, step, to).length + 24);
 }
 
 export const timeAxis: uPlot.Axis = {
   incrs: STEPS,
   splits: (_, __, from, to, step) => ticks(from, to, step),
-  values: (_, times, __, ___, step) => times.map((time) => tick(time, step)),
+  values: (plot, times, __, ___, step) => times.map((time) => tick(time, step, plot.scales.x.max ?? 0)),
   space: (_, __, from, to, width) => space(from, to, width),
 };

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <random>
 
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "report/render/escape.h"
 
 namespace memtrace::report::render {
@@ -115,6 +117,28 @@ TEST(TimeAxisTest, TicksAreRoundAndLabelsDoNotTouch) {
   }
   const std::vector<std::string> lines = TimeAxisLines({0, 2'000'000'000, 60}, style);
   EXPECT_NE(lines[1].find("0.5 s"), std::string::npos) << lines[1];
+}
+
+// What the axis says, blanks as one.
+std::string Labels(uint64_t from_ns, uint64_t to_ns) {
+  const std::string line = TimeAxisLines({from_ns, to_ns, 60}, Style())[1];
+  const std::vector<absl::string_view> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+  return absl::StrJoin(words, " ");
+}
+
+TEST(TimeAxisTest, LabelsAreInOneUnit) {
+  EXPECT_EQ(Labels(9'980'000'000, 10'020'000'000), "9.98 s 9.99 s 10 s 10.01 s");
+  EXPECT_EQ(Labels(9'940'000'000, 9'980'000'000), "9940 ms 9950 ms 9960 ms 9970 ms");
+  EXPECT_EQ(Labels(0, 3'600'000'000'000), "0 20 min 40 min");
+  EXPECT_EQ(Labels(0, 90'000'000'000'000), "0 6 h 12 h 18 h");
+}
+
+TEST(TimeAxisTest, LabelsHaveTheDigitsOfTheStep) {
+  EXPECT_EQ(Labels(10'500'010'000, 10'500'040'000), "10.50001 s 10.50002 s 10.50003 s");
+  EXPECT_EQ(Labels(10'500'100'000, 10'500'300'000),
+            "10.5001 s 10.50015 s 10.5002 s 10.50025 s");
+  EXPECT_EQ(Labels(1'000'000'000'000'000, 1'000'000'000'000'200),
+            "1000000 s 1000000.00000005 s");
 }
 
 }  // namespace
