@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { drawn, fragmentOf, show } from './browser.mjs';
-import { on, rows, callers } from './page_setup.mjs';
+import { on, rows, callers, viewsOf } from './page_setup.mjs';
 
 describe('an ordinary page, its tables', () => {
   test('sorts a table, and opens its stacks by keys', () => on('ordinary.html', '#view=sites', async (page) => {
@@ -64,6 +64,19 @@ describe('an ordinary page, its tables', () => {
     await drawn(page);
     assert.equal(await page.locator('#panel-leaks th').first().textContent(), 'Kind');
   }, { viewport: { width: 380, height: 700 } }));
+
+  test('shows all columns in a window of 1200 px', () => on('ordinary.html', '', async (page) => {
+    for (const view of await viewsOf(page)) {
+      await show(page, view);
+      for (const scroller of await page.locator(`#panel-${view} .table .scroller`).all()) {
+        const [wide, room] = await scroller.evaluate((element) => [element.scrollWidth, element.clientWidth]);
+        assert.ok(wide <= room, `${view}: ${wide} of ${room}`);
+      }
+    }
+    await show(page, 'phases');
+    const faults = await page.locator('#panel-phases th').getByRole('button', { name: 'Faults' }).boundingBox();
+    assert.ok(faults.x + faults.width <= 1200, `${faults.x} ${faults.width}`);
+  }, { viewport: { width: 1200, height: 900 } }));
 
   test('sorts by place where that has no column', () => on('ordinary.html', '#view=sites&sort=place', async (page) => {
     const sorted = () => page.locator('#panel-sites th:not([aria-sort=none])').evaluateAll((heads) => heads.map((head) =>

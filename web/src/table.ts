@@ -45,6 +45,8 @@ interface Detail<T> { original: T; element: HTMLTableRowElement; cell: HTMLEleme
 
 const narrow = matchMedia('screen and (max-width: 1000px)');
 const NAME_WIDTH = 'clamp(10em, 38vw, 22em)';
+const LEAST_WIDTH = '12em';   // of a column that takes a part of the room or what is left
+const ENOUGH_WIDTH = '84em';  // of a table: its names get what is left of it, however little that is
 
 export class Table<T> {
   readonly element: HTMLElement;
@@ -118,9 +120,10 @@ export class Table<T> {
     const who = columns.find((column) => column.names === 'row');
     const first = this.narrow ? who : undefined;
     this.columns = first ? [first, ...columns.filter((column) => column !== first && column.names !== 'place')] : columns;
-    const widths = this.columns.map(({ width }, i) => (first ? (i === 0 ? NAME_WIDTH : /em$/.test(width) ? width : '14em') : width));
+    const least = this.columns.map(({ width }, i) => (first && i === 0 ? NAME_WIDTH : /em$/.test(width) ? width : LEAST_WIDTH));
+    const widths = first ? least : this.columns.map(({ width }) => width);
     this.table.classList.toggle('narrow', first !== undefined);
-    this.table.style.minWidth = first ? `calc(${widths.join(' + ')})` : '';
+    this.table.style.minWidth = `min(${first ? '' : `${ENOUGH_WIDTH}, `}${least.join(' + ')})`;
     this.columnWidths.replaceChildren(...widths.map((width) => h('col', { style: { width } })));
     const focused = [...this.buttons].find(([, button]) => button === document.activeElement)?.[0];
     this.heads.clear();
