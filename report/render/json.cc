@@ -19,6 +19,7 @@
 #include "report/render/json_pressure.h"
 #include "report/render/process_end.h"
 #include "report/render/selection_lines.h"
+#include "report/render/shell_words.h"
 #include "report/render/site_measure.h"
 #include "report/render/stack_numbers.h"
 #include "report/render/units.h"
@@ -76,6 +77,7 @@ Json ProcessJson(const Analysis& analysis) {
   Json json = {{"pid", process.pid},
                {"ppid", process.ppid},
                {"command", process.command},
+               {"command_line", ShellCommand(process.command)},
                {"executable", process.executable},
                {"build_id", BuildId(analysis)},
                {"working_directory", process.working_directory},

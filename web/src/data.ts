@@ -2,7 +2,6 @@
 // key of `report`; here a "stack" is a number, see report/render/stack_numbers.h.
 
 import type { LifetimeClass } from './lifetime_classes';
-import { commandOf, shellCommand } from './shell_words';
 import { showHidden } from './text';
 
 export interface Tables {
@@ -134,7 +133,7 @@ export interface InvalidFree {
 
 export interface Report {
   process: {
-    pid: number; ppid: number; command: string[]; executable: string; build_id: string; host: string;
+    pid: number; ppid: number; command: string[]; command_line: string; executable: string; build_id: string; host: string;
     working_directory: string; start_time: string | null; duration_s: number;
     exit_work_s: number; end: string | null;
     exit_status: number | null; end_signal: number | null; exit_at_once?: boolean; forked: boolean; sample_bytes: number;
@@ -187,7 +186,7 @@ export interface Report {
 }
 
 export interface ReportDocument extends Tables {
-  kind: 'report'; file: string; version: string; command: string; report: Report; series?: SeriesTable; samples?: Samples;
+  kind: 'report'; file: string; version: string; report: Report; series?: SeriesTable; samples?: Samples;
 }
 
 // `memtrace diff`.
@@ -235,6 +234,13 @@ function decoded(base64: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
+// The words of a shell hold escapes of their own where something would not show: they stay as they are. In the document
+// as text the first member of this name is that of the process, for a quote within a string has a backslash before it.
+function commandLine(json: string): string {
+  const found = /"command_line":\s*("(?:[^"\\]+|\\.)*")/.exec(json);
+  return found ? JSON.parse(found[1]) : '';
+}
+
 export async function readDocument(base64: string): Promise<AnyDocument> {
   if (typeof DecompressionStream === 'undefined') {
     throw new Error('this browser is too old for the report: it needs Chrome 103, Firefox 113 or Safari 16.4');
@@ -242,6 +248,6 @@ export async function readDocument(base64: string): Promise<AnyDocument> {
   const stream = new Blob([decoded(base64)]).stream()
     .pipeThrough(new DecompressionStream('deflate-raw'));
   const json = await new Response(stream).text(), document = JSON.parse(showHidden(json));
-  if (document.kind === 'report') document.command = shellCommand(commandOf(json));
+  if (document.kind === 'report') document.report.process.command_line = commandLine(json);
   return document;
 }

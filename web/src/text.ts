@@ -2,7 +2,6 @@
 
 // Code units that do not show what they are: controls, marks that reorder or hide text, tags.
 const HIDDEN = /^(00[01].|007f|00[89].|00ad|061c|180e|200[b-f]|202[89a-e]|206.|d83b|db40|feff|fff[9ab])$/;
-export const isHidden = (unit: number) => HIDDEN.test(unit.toString(16).padStart(4, '0'));
 const SHORT: { [letter: string]: string } =
   { b: '08', t: '09', n: '0a', f: '0c', r: '0d' };
 

@@ -40,7 +40,7 @@ TEST(JsonTest, HasEveryKeyOfTheSchema) {
   EXPECT_EQ(report["schema"], "memtrace-report/1");
   ExpectKeys(report, {"process", "coverage", "totals", "leaks", "sites", "timeline", "faults"});
   ExpectKeys(report["process"],
-             {"pid", "command", "executable", "build_id", "start_time", "end"});
+             {"pid", "command", "command_line", "executable", "build_id", "start_time", "end"});
   ExpectKeys(report["coverage"],
              {"events", "dropped_events", "recovered_events", "unordered_events", "marked_stacks",
               "cross_checked", "cross_check_differences", "tool_memory_bytes", "notes"});
@@ -262,6 +262,15 @@ TEST(JsonTest, HostileNamesStayStrings) {
   const json report = json::parse(sink.text());
   EXPECT_EQ(report["leaks"][0]["stack"][0]["function"],
             "\xef\xbf\xbd\xef\xbf\xbd\"}],\n\x1b[2J</script>\\");
+}
+
+TEST(JsonTest, HasTheCommandAsTheTextHasIt) {
+  MadeUp trace;
+  trace.analysis.process.command = {"./app", "a b", "", "it's", "\xff\n", "soft\u00adhyphen"};
+  EXPECT_EQ(Rendered(trace.View())["process"]["command_line"],
+            "./app 'a b' '' 'it'\\''s' $'\\xff\\x0a' 'soft\u00adhyphen'");
+  trace.analysis.process.command.clear();
+  EXPECT_EQ(Rendered(trace.View())["process"]["command_line"], "");
 }
 
 TEST(JsonTest, TopBoundsTheLists) {

@@ -62,7 +62,7 @@ export class SummaryView implements View {
     const { report } = this.model;
     const { process, totals } = report, { bytes, plural, interval, estimated } = this.model.figures;
     const rows: [string, Child][] = [
-      ['Program', name(this.model.document.command || process.executable)],
+      ['Program', name(process.command_line || process.executable)],
       ['Trace', name(this.model.document.file)],
       ['Ended', endedWords(report)], ['Then', killedWords(report)],
       ['Started', startedWords(report)],
