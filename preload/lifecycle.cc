@@ -377,7 +377,9 @@ void CloseParentsFile() {
 
 namespace {
 
-constinit std::atomic<bool> g_at_exit{false};  // our handler runs, the last one of exit()
+// Our handler runs, the last one of exit(), which libc has taken off its list: also of a child that
+// is forked now.
+constinit std::atomic<bool> g_at_exit{false};
 
 bool StartForkChild() {
   const uint64_t parent = g_process.trace_id;
@@ -385,7 +387,6 @@ bool StartForkChild() {
   g_process.file.Forsake();
   g_process.must_not_clone.store(false, std::memory_order_relaxed);
   g_process.ended_for_itself.store(false, std::memory_order_relaxed);
-  g_at_exit.store(false, std::memory_order_relaxed);
   ForgetThreads();
   ForgetOwnMinorFaults();
   ForgetConfinement();
@@ -448,17 +449,23 @@ ENTERED __attribute__((constructor)) void OnLoad() {
 
 }  // namespace
 
-void ExitIsCalled(int status) {
+void ExitIsCalled(int status, const ScanCaller& caller) {
   {
     const Section section;  // the thread's state is made before the first destructor runs
   }
-  // The handlers have run, or are running: by a signal's handler that leaves by exit() as well.
-  if (g_at_exit.load(std::memory_order_relaxed)) NoteEnd(format::EndReason::kExit, status & 0xff);
+  // Our handler has run, or runs, and will not be called: for a signal's handler that leaves by
+  // exit(), another thread, a child that was forked meanwhile.
+  if (!g_at_exit.load(std::memory_order_relaxed)) return;
+  ExitStop stop;
+  ScanAtExit(format::ScanReason::kExitLate, caller, &stop);
+  stop.ReleaseIfAsked();
+  NoteEnd(format::EndReason::kExit, status & 0xff);
+  stop.End();
 }
 
 void EndAtOnce(int status, uintptr_t stack_pointer, bool now) {
   ExitStop stop;
-  ScanAtExit(format::ScanReason::kExitLate, {stack_pointer}, &stop);
+  ScanAtExit(format::ScanReason::kExitLate, {stack_pointer}, &stop, now);
   stop.ReleaseIfAsked();  // by what ends the process otherwise
   NoteEnd(format::EndReason::kUnderscoreExit, status & 0xff);
   if (now) stop.End();

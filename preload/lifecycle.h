@@ -21,8 +21,10 @@ void CloseParentsFile();
 // quick_exit() is about to run its handlers, of which ours is the last.
 void WillQuickExit(int status);
 
+struct ScanCaller;
+
 // exit() is about to run the handlers.
-void ExitIsCalled(int status);
+void ExitIsCalled(int status, const ScanCaller& caller);
 
 // The process ends and no destructor runs any more: what is live now is what is live at the end.
 // `now`: right behind this, and it cannot fail.

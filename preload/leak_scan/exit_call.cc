@@ -77,6 +77,6 @@ extern "C" [[gnu::used]] ENTERED void memtrace_before_exit(int status) {
   FindExit();
   g_exit_call.caller = caller;
   g_exit_call.control_block.store(arch::ThreadPointer(), std::memory_order_release);
-  ExitIsCalled(status);
+  ExitIsCalled(status, caller);
   ScanAtExit(format::ScanReason::kExitEarly, caller);
 }

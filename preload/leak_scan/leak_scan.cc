@@ -308,15 +308,29 @@ ScanResult RequestScan(format::ScanReason reason, std::string_view label, format
   return begun.result;
 }
 
-void ScanAtExit(format::ScanReason reason, const ScanCaller& caller, ExitStop* stop) {
+// A handler that leaves during the scan at the exit: most are over by then, and nobody is held.
+void WaitShortly() {
+  constexpr uint64_t kLongestNs = 200'000'000;
+  const OtherCalls calls;
+  if (!calls) return;
+  const uint64_t deadline = NowNs(CLOCK_MONOTONIC) + kLongestNs;
+  while (!IsScanCopyDone()) {
+    if (NowNs(CLOCK_MONOTONIC) >= deadline) return;
+    PauseForScanCopy(1'000'000);
+  }
+  FinishScan();
+}
+
+void ScanAtExit(format::ScanReason reason, const ScanCaller& caller, ExitStop* stop,
+                bool final) {
   if (!MayScan()) return;
   const LeakCheck check = g_process.config.leak_check;
   const bool early = reason == format::ScanReason::kExitEarly;
-  if (!early && check.late) {
+  if (!early && check.late && final) {
     uintptr_t before = 0;
     const uintptr_t self = arch::ThreadPointer();  // in a sandbox one may not ask for the id
     if (!g_late_by.compare_exchange_strong(before, self)) {
-      if (before != self) FinishScan();  // a handler that interrupted the exit wants to leave
+      before == self ? WaitShortly() : FinishScan();
       return;
     }
   }

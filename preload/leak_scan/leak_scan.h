@@ -54,8 +54,10 @@ ScanResult RequestScan(format::ScanReason reason, std::string_view label, format
 
 // The process is about to end. Nothing if MEMTRACE_LEAK_CHECK does not say so. Waits for a scan
 // on request that is under way. With `stop` the other threads stand afterwards, most often. One
-// kExitLate of a process: who ends it by another way meanwhile does without.
-void ScanAtExit(format::ScanReason reason, const ScanCaller& caller, ExitStop* stop = nullptr);
+// kExitLate of a process: who ends it by another way meanwhile waits for that, or, in a handler that
+// interrupted it, for a moment. Not `final`: the process may go on, and end again.
+void ScanAtExit(format::ScanReason reason, const ScanCaller& caller, ExitStop* stop = nullptr,
+                bool final = true);
 
 // Whether another program asks for a scan (StatusArea). To be called in a section, where
 // clocks are looked at.

@@ -29,6 +29,10 @@ class BaselineLock {
   // Waits until nobody else has it, which is told. Where the file system knows no locks nobody can
   // have one: it goes on without.
   static absl::StatusOr<BaselineLock> Take(const std::string& baseline) {
+    struct stat place;
+    if (stat(baseline.c_str(), &place) == 0 && !S_ISREG(place.st_mode)) {
+      return BaselineLock("", UniqueFd());  // a device: nothing takes its place
+    }
     const size_t name = baseline.rfind('/') + 1;  // npos + 1 is 0
     const std::string directory = baseline.substr(0, name);
     const std::string path = absl::StrCat(directory, ".", baseline.substr(name), ".memtrace-lock");
@@ -89,9 +93,11 @@ class BaselineLock {
     return absl::Status(
         status.code(),
         absl::StrCat(status.message(),
-                     writable ? "; nothing else may have this name: remove it"
-                              : "; the baseline is replaced by a new file, and so this user has to "
-                                "have write permission for its directory"));
+                     !writable ? "; the baseline is replaced by a new file, and so this user has to "
+                                 "have write permission for its directory"
+                     : error == ENAMETOOLONG ? "; give the baseline a shorter name"
+                     : error == EACCES ? "; it is another user's, who may be updating it just now"
+                                       : "; nothing else may have this name: remove it"));
   }
 
   std::string path_;

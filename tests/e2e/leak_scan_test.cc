@@ -203,6 +203,19 @@ TEST_F(LeakScanTest, ADaemonHasNoHandlerOfOurs) {
   EXPECT_EQ(handled, 1u);
 }
 
+TEST_F(LeakScanTest, WhatCouldNotBecomeADaemonIsScannedAtItsEnd) {
+  const Command command{
+      .arguments = {TraceePath("runs_on_at_exit"), directory_ / "nothing", "no_daemon"},
+      .timeout_seconds = 60};
+  const Result run = RunCommand(Traced(command, directory_.path()));
+  if (run.Outcome() != "exit 0") GTEST_SKIP() << "needs root: " << run.Outcome();
+  Load(TraceOf(directory_.path(), "runs_on_at_exit", run.pid));
+  ASSERT_EQ(scans_.size(), 2u);
+  ASSERT_EQ(scans_[1].state, LeakScan::State::kDone) << scans_[1].failure;
+  // The last one may be where a register or the stack has it still.
+  EXPECT_GE(scans_[1].totals[static_cast<size_t>(LeakKind::kDefinite)].bytes, 99'000u);
+}
+
 TEST_F(LeakScanTest, ManyThreadsHaveItScanned) {
   RUN_AND_CHECK("scanned_by_many");
   ASSERT_EQ(scans_.size(), 321u);

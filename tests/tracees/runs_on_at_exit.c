@@ -3,8 +3,10 @@
  * by, a thousand times a second at most, when all destructors had run: what it uses may be destroyed by
  * then. `worker`: another thread calls exit(), which has never allocated. `blocked`: it is of a thread
  * that blocks all signals. `child`: a child ends a moment later, which raises a signal that is ignored.
- * `daemon`: it becomes a daemon; FILE has 1 and how many real-time signals that has a handler for. */
+ * `daemon`: it becomes a daemon; FILE has 1 and how many real-time signals that has a handler for.
+ * `no_daemon`: it may make no process and so becomes none, and loses 100 blocks of 1000 bytes then. */
 #define _DEFAULT_SOURCE
+#include <sys/resource.h>
 #include <signal.h>
 #include <string.h>
 #include <fcntl.h>
@@ -61,6 +63,15 @@ int main(int argc, char **argv) {
       handled += sigaction(signal, NULL, &action) == 0 && action.sa_handler != SIG_DFL;
     }
     *turns = handled;
+  } else if (strcmp(way, "no_daemon") == 0) {
+    const struct rlimit none = {0, 0};
+    if (setgid(65534) != 0 || setuid(65534) != 0 || setrlimit(RLIMIT_NPROC, &none) != 0) return 77;
+    if (daemon(1, 1) == 0) return 77;
+    for (int i = 0; i < 100; ++i) {
+      char *volatile lost = malloc(1000);
+      *lost = 1;
+      lost = NULL;
+    }
   } else if (strcmp(way, "child") == 0 && fork() == 0) {
     close(1);
     close(2);

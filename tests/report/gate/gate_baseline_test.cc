@@ -387,6 +387,8 @@ TEST(BaselineFileTest, ALockThatCannotBeMadeIsExplained) {
   EXPECT_TRUE(std::filesystem::exists(directory / ".b.memtrace-lock"));
   EXPECT_THAT(std::string(UpdateBaselineFile(directory / "gone/b", none).status().message()),
               HasSubstr("write permission for its directory"));
+  EXPECT_THAT(std::string(UpdateBaselineFile(directory / std::string(245, 'b'), none).status().message()),
+              HasSubstr("give the baseline a shorter name"));
 }
 
 TEST(BaselineFileTest, MayBeAbsent) {
