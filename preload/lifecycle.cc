@@ -412,18 +412,22 @@ bool StartForkChild() {
 
 constinit std::atomic<int> g_quick_exit_status{0};
 
+// The last scan, and the end. Not `now`: the process may go on.
+void EndWith(format::EndReason reason, int status, const ScanCaller& caller, bool now) {
+  ExitStop stop;
+  ScanAtExit(format::ScanReason::kExitLate, caller, &stop, now);
+  stop.ReleaseIfAsked();  // by what ends the process otherwise
+  NoteEnd(reason, status & 0xff);
+  if (now) stop.End();
+}
+
 ENTERED void AtExit(int status, void*) {
   g_at_exit.store(true, std::memory_order_relaxed);
   const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-  ExitStop stop;
-  ScanAtExit(format::ScanReason::kExitLate,
-             CallerOfExit(reinterpret_cast<uintptr_t>(__builtin_return_address(0)),
-                          frame + arch::kFrameAddressToCfa,
-                          *reinterpret_cast<const uintptr_t*>(frame)),
-             &stop);
-  stop.ReleaseIfAsked();  // by what ends the process otherwise
-  NoteEnd(format::EndReason::kExit, status & 0xff);
-  stop.End();
+  const ScanCaller caller =
+      CallerOfExit(reinterpret_cast<uintptr_t>(__builtin_return_address(0)),
+                   frame + arch::kFrameAddressToCfa, *reinterpret_cast<const uintptr_t*>(frame));
+  EndWith(format::EndReason::kExit, status, caller, /*now=*/true);
 }
 
 ENTERED void AtQuickExit(void*) {
@@ -456,19 +460,11 @@ void ExitIsCalled(int status, const ScanCaller& caller) {
   // Our handler has run, or runs, and will not be called: for a signal's handler that leaves by
   // exit(), another thread, a child that was forked meanwhile.
   if (!g_at_exit.load(std::memory_order_relaxed)) return;
-  ExitStop stop;
-  ScanAtExit(format::ScanReason::kExitLate, caller, &stop);
-  stop.ReleaseIfAsked();
-  NoteEnd(format::EndReason::kExit, status & 0xff);
-  stop.End();
+  EndWith(format::EndReason::kExit, status, caller, /*now=*/true);
 }
 
 void EndAtOnce(int status, uintptr_t stack_pointer, bool now) {
-  ExitStop stop;
-  ScanAtExit(format::ScanReason::kExitLate, {stack_pointer}, &stop, now);
-  stop.ReleaseIfAsked();  // by what ends the process otherwise
-  NoteEnd(format::EndReason::kUnderscoreExit, status & 0xff);
-  if (now) stop.End();
+  EndWith(format::EndReason::kUnderscoreExit, status, {stack_pointer}, now);
 }
 
 void WillQuickExit(int status) { g_quick_exit_status.store(status, std::memory_order_relaxed); }

@@ -309,7 +309,7 @@ ScanResult RequestScan(format::ScanReason reason, std::string_view label, format
 }
 
 // A handler that leaves during the scan at the exit: most are over by then, and nobody is held.
-void WaitShortly() {
+static void WaitShortly() {
   constexpr uint64_t kLongestNs = 200'000'000;
   const OtherCalls calls;
   if (!calls) return;
