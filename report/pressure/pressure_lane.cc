@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "format/varint.h"
+#include "report/pressure/pressure_sample.h"
 
 namespace memtrace::report {
 namespace {
@@ -14,6 +15,15 @@ uint64_t ValueAt(const PressureLane::Point& point, size_t column) {
 }
 
 }  // namespace
+
+std::string ColumnTitle(const std::string& column) {
+  for (size_t i = 0; i < pressure::kColumns; ++i) {
+    if (pressure::kColumnNames[i] == column) return std::string(pressure::kColumnTitles[i]);
+  }
+  std::string words = column;
+  std::replace_if(words.begin(), words.end(), [](char c) { return c == '.' || c == '_'; }, ' ');
+  return words;
+}
 
 std::optional<size_t> PressureLane::Find(std::string_view column) const {
   const auto at = std::find(columns.begin(), columns.end(), column);

@@ -57,6 +57,10 @@ struct PressureLane {
   std::vector<std::pair<uint64_t, uint64_t>> ResidentBytes() const;
 };
 
+// What reports call a column: "resident, anonymous"; one that this version does not know, by the
+// words of its name.
+std::string ColumnTitle(const std::string& column);
+
 // How one column went over the run.
 struct ColumnSummary {
   bool known = false;

@@ -13,13 +13,19 @@
 namespace memtrace::report::pressure {
 
 enum class Column : size_t {
-#define PRESSURE_COLUMN(id, name) id,
+#define PRESSURE_COLUMN(id, name, title) id,
 #include "report/pressure/columns.inc"
 #undef PRESSURE_COLUMN
 };
 
 inline constexpr absl::string_view kColumnNames[] = {
-#define PRESSURE_COLUMN(id, name) name,
+#define PRESSURE_COLUMN(id, name, title) name,
+#include "report/pressure/columns.inc"
+#undef PRESSURE_COLUMN
+};
+// By Column, as the names: what reports call it.
+inline constexpr absl::string_view kColumnTitles[] = {
+#define PRESSURE_COLUMN(id, name, title) title,
 #include "report/pressure/columns.inc"
 #undef PRESSURE_COLUMN
 };

@@ -22,6 +22,7 @@
 #include "report/render/shell_words.h"
 #include "report/render/site_measure.h"
 #include "report/render/stack_numbers.h"
+#include "report/render/summary_facts.h"
 #include "report/render/units.h"
 
 namespace memtrace::report::render {
@@ -93,6 +94,14 @@ Json ProcessJson(const Analysis& analysis) {
   json["forked"] = process.forked;
   json["page_bytes"] = process.page_bytes;
   json["sample_bytes"] = process.sample_bytes;
+  return json;
+}
+
+Json SummaryJson(const ReportView& view) {
+  Json json = Json::array();
+  for (const Fact& fact : SummaryFacts(view)) {
+    json.push_back({{"label", std::string(fact.label)}, {"text", fact.text}});
+  }
   return json;
 }
 
@@ -328,6 +337,7 @@ void RenderJson(const ReportView& view, size_t top, Sink& out, const GraphView* 
           {"ages_s", RangeJson(analysis.selection.ages, 1e9)},
           {"thread", analysis.only_thread},
           {"only", SelectionLines(view)}});
+  member("summary", SummaryJson(view));
   member("coverage", CoverageJson(view));
   member("totals", TotalsJson(view));
   out.Write(",\n  \"leaks\": ");

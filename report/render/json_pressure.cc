@@ -32,8 +32,11 @@ void WritePressure(const PressureLane& lane, Sink& out) {
     out.Write(",\n  \"pressure\": null");
     return;
   }
+  Json titles = Json::array();
+  for (const std::string& column : lane.columns) titles.push_back(ColumnTitle(column));
   out.Write(",\n  \"pressure\": { \"samples\": " + std::to_string(lane.samples) +
             ", \"columns\": " + Dump(Json(lane.columns)) +
+            ", \"titles\": " + Dump(titles) +
             ", \"notes\": " + Dump(Json(lane.notes)) + ", \"points\": ");
   WriteArray(lane.points, static_cast<size_t>(-1),
              [&](const PressureLane::Point& point) { return PressurePointJson(lane, point); }, out);

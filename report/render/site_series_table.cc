@@ -64,7 +64,7 @@ std::vector<const Site*> SeriesSites(const ReportView& view, size_t top) {
 
 std::string SeriesText(const ReportView& view, const TextOptions& options) {
   const Analysis& analysis = view.analysis();
-  const Numbers numbers(view, options);
+  const Numbers numbers(view, options.style);
   const auto sites = SeriesSites(view, options.full ? SIZE_MAX : options.top);
   std::string text = Heading(options, "SITES OVER TIME",
                              absl::StrCat(Count(sites.size()), " of ", Count(view.sites().size()),

@@ -127,7 +127,7 @@ std::string GrowingText(const ReportView& view, const TextOptions& options) {
                                     ? "none: less than 0.1 s shows no growth" : "none"),
                         rest);
   }
-  const Numbers numbers(view, options);
+  const Numbers numbers(view, options.style);
   const auto about = [&](std::string text) {
     return numbers.estimated() ? absl::StrCat("~", text) : text;
   };

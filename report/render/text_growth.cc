@@ -65,7 +65,7 @@ std::string PeakSites(const ReportView& view, const TextOptions& options) {
   }
   if (groups.empty()) return "";
   SortGroups(view, SortColumn::kPeak, &groups);
-  const Numbers numbers(view, options);
+  const Numbers numbers(view, options.style);
   TextTable table({{"at the peak"}, {"share"}, {"blocks"}}, "caller");
   const size_t shown = options.full ? groups.size() : std::min(options.top, groups.size());
   for (size_t i = 0; i < shown; ++i) {
@@ -164,7 +164,7 @@ std::string GrowthText(const ReportView& view, const TextOptions& options) {
   absl::StrAppend(
       &out,
       PeakLine(axis, peak,
-               absl::StrCat("peak ", Numbers(view, options).Amount(totals.peak_live_bytes), " at ",
+               absl::StrCat("peak ", Numbers(view, style).Amount(totals.peak_live_bytes), " at ",
                             Duration(totals.peak_time_ns)),
                style),
       ChartText(heap, kMargin, style));
@@ -239,7 +239,7 @@ std::string FaultsText(const ReportView& view, const TextOptions& options) {
   if (growth >= 65536 && until_peak > 0) {
     absl::StrAppend(&out, Sentence(options, absl::StrFormat(
         "Up to the peak %s for %s of growth: %.0f per MiB.", Plural(until_peak, "minor fault"),
-        view.sampled() ? Numbers(view, options).Amount(growth) : HumanBytes(growth),
+        view.sampled() ? Numbers(view, options.style).Amount(growth) : HumanBytes(growth),
         static_cast<double>(until_peak) / (static_cast<double>(growth) / 1048576.0))),
         Sentence(options, absl::StrFormat(
         "(%.0f is every page of it touched once; code, stacks and files fault as well.)",

@@ -106,7 +106,7 @@ std::string UnfreedText(const ReportView& view, const TextOptions& options) {
         !view.filtered() ? "no unfreed blocks" : "no unfreed blocks from the sites that match";
     return Heading(options, title, style.Paint(Ink::kGood, text));
   }
-  const Numbers numbers(view, options);
+  const Numbers numbers(view, options.style);
   std::string out = Heading(
       options, title,
       absl::StrCat(numbers.Amount(view.unfreed_bytes()), " in ",

@@ -76,7 +76,7 @@ std::string Pools(const ReportView& view, const Numbers& numbers, const TextOpti
 }  // namespace
 
 std::string PhasesText(const ReportView& view, const TextOptions& options) {
-  const Numbers numbers(view, options);
+  const Numbers numbers(view, options.style);
   return absl::StrCat(Phases(view.analysis(), numbers, options), Pools(view, numbers, options));
 }
 

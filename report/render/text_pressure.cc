@@ -18,27 +18,17 @@ namespace {
 
 using Series = std::vector<std::pair<uint64_t, uint64_t>>;
 
-struct Level {
-  const char* column;
-  const char* name;
-};
-constexpr Level kLevels[] = {
-    {"rss_anon_bytes", "resident, anonymous"},
-    {"rss_file_bytes", "resident, of files"},
-    {"rss_shmem_bytes", "resident, shared memory"},
-    {"swap_bytes", "swapped out"},
-    {"page_tables_bytes", "page tables"},
-    {"rollup.pss_bytes", "its share of what is resident (PSS)"},
-    {"rollup.anon_huge_bytes", "in huge pages"},
-    {"tree.rss_bytes", "resident, with all descendants"},
-    {"cgroup.current_bytes", "control group"},
-    {"cgroup.swap_bytes", "control group, swapped out"},
-    {"system.available_bytes", "available in the system"},
+// Those that tell how much there was, most asked for first.
+constexpr const char* kLevels[] = {
+    "rss_anon_bytes",       "rss_file_bytes",         "rss_shmem_bytes",
+    "swap_bytes",           "page_tables_bytes",      "rollup.pss_bytes",
+    "rollup.anon_huge_bytes", "tree.rss_bytes",       "cgroup.current_bytes",
+    "cgroup.swap_bytes",    "system.available_bytes",
 };
 
 std::string LevelsTable(const PressureLane& lane, const TextOptions& options) {
   TextTable table({{"first"}, {"most"}, {"at"}, {"last"}}, "what");
-  const auto add = [&](const Series& series, const char* name) {
+  const auto add = [&](const Series& series, const std::string& name) {
     const ColumnSummary summary = Summarize(series);
     if (!summary.known || summary.most == 0) return;
     table.AddRow({HumanBytes(summary.first), HumanBytes(summary.most),
@@ -48,7 +38,7 @@ std::string LevelsTable(const PressureLane& lane, const TextOptions& options) {
                  });
   };
   add(lane.ResidentBytes(), "resident");
-  for (const Level& level : kLevels) add(lane.Series(level.column), level.name);
+  for (const char* level : kLevels) add(lane.Series(level), ColumnTitle(level));
   return table.empty() ? "" : table.Render(options.style, 2);
 }
 

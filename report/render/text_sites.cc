@@ -15,7 +15,7 @@ std::string SitesText(const ReportView& view, const TextOptions& options) {
   }
   std::vector<SiteGroup> groups = view.callers();
   SortGroups(view, options.sort, &groups);
-  const Numbers numbers(view, options);
+  const Numbers numbers(view, options.style);
   const auto column = [&](absl::string_view header, SortColumn sort) {
     return TextTable::Column{std::string(header), false, options.sort == sort};
   };
@@ -77,7 +77,7 @@ std::string TemporaryText(const ReportView& view, const TextOptions& options) {
   }
   if (groups.empty()) return Heading(options, "TEMPORARY ALLOCATIONS", "none");
   SortGroups(view, SortColumn::kTemporary, &groups);
-  const Numbers numbers(view, options);
+  const Numbers numbers(view, options.style);
   TextTable table({{"temporary"}, {"share"}, {"of its own"}, {"mean size"}}, "caller");
   const size_t shown = options.Shown(groups.size());
   for (size_t i = 0; i < shown; ++i) {

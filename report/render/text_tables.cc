@@ -111,7 +111,7 @@ std::string SizesText(const ReportView& view, const TextOptions& options) {
     last = i;
   }
   if (all == 0) return "";
-  const Numbers numbers(view, options);
+  const Numbers numbers(view, options.style);
   const auto bytes = [&](uint64_t n) {
     return numbers.estimated() ? numbers.Amount(n) : HumanBytes(n);
   };
@@ -140,7 +140,7 @@ std::string ThreadsText(const ReportView& view, const TextOptions& options) {
     return std::tuple(b->bytes_allocated, b->allocations, a->id) <
            std::tuple(a->bytes_allocated, a->allocations, b->id);
   });
-  const Numbers numbers(view, options);
+  const Numbers numbers(view, options.style);
   TextTable table({{"tid"}, {numbers.wide() ? "allocations" : "allocs"}, {"frees"}, {"total"},
                    {"live"}, {numbers.wide() ? "temporary" : "temp."}},
                   "name, first to last event");
@@ -180,7 +180,7 @@ std::string MappingsText(const ReportView& view, const TextOptions& options) {
                                              "did not grow"
                                            : "no site matches");
   } else {
-      const Numbers numbers(view, options);
+      const Numbers numbers(view, options.style);
     TextTable table({{"kind", true}, {"calls"}, {"bytes"}, {"live"}}, "caller");
     const std::vector<MappingGroup> groups = ByCaller(view);
     const size_t shown = options.full ? groups.size() : std::min(options.top, groups.size());

@@ -24,7 +24,7 @@ std::string TimelineByText(const ReportView& view, const TextOptions& options) {
   for (const StackedTimeline::Series& series : timeline.series) {
     most = std::max(most, series.most());
   }
-  const Numbers numbers(view, options);
+  const Numbers numbers(view, options.style);
   const Style& style = options.style;
   const uint64_t end = EndNs(view.analysis());
   const TimeAxis axis{timeline.from_ns, std::max(end, timeline.from_ns + 1),

@@ -181,7 +181,7 @@ std::string ReallocsText(const ReportView& view, const TextOptions& options) {
 std::string ModulesText(const ReportView& view, const TextOptions& options) {
   const std::vector<ModuleUsage> modules = Modules(view);
   if (modules.empty()) return "";
-  const Numbers numbers(view, options);
+  const Numbers numbers(view, options.style);
   TextTable table({{"total"},
                    {"wasted"},
                    {"live"},
@@ -215,7 +215,7 @@ std::string ExchangesText(const ReportView& view, const TextOptions& options) {
     return absl::StrCat(options.style.Name(thread->name), thread->name.empty() ? "" : " ",
                         thread->tid);
   };
-  const Numbers numbers(view, options);
+  const Numbers numbers(view, options.style);
   const ExchangeSum& left_out = view.analysis().exchanges_left_out;
   uint64_t blocks = left_out.blocks;
   for (const ThreadExchange& one : exchanges) blocks += one.blocks;

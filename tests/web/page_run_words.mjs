@@ -31,67 +31,21 @@ const nothingRecorded = (report, series) => {
 };
 
 describe('the words of the run', () => {
-  test('say how it ended as exactly as the text', async () => {
-    const killed = { end: 'signal', exit_status: null, end_signal: 9 };
-    const why = 'No count of OOM kills went up.';
-    for (const [process, words] of [
-      [{ end: 'exit', exit_status: 3 }, /^exit status 3, after 2\.00 s$/],
-      [{ end: 'exit', exit_status: 3, exit_work_s: 0.5 }, /^exit status 3, after 2\.00 s, 500 ms of it memtrace’s work at the exit$/],
-      [{ end: 'exec' }, /^replaced itself by exec, after/],
-      [{ ...killed, end_signal: 11 }, /^killed by SIGSEGV, after/],
-      [{ ...killed, end_signal: 40 }, /^killed by signal 40, after/],
-      [{ ...killed, oom_evidence: why, oom_killed: false }, /^killed by SIGKILL, not by the OOM killer, after 2\.00 s$/],
-      [{ ...killed, oom_evidence: why, oom_killed: null }, /^killed by SIGKILL, perhaps by the OOM killer, after/],
-      [{ ...killed, oom_evidence: why, oom_killed: true, memory_limit_bytes: 64 << 20 }, /^killed by the OOM killer \(SIGKILL\), after/],
-      [{ end: 'cut' }, /^not in the trace \(killed, still running, or it could no longer write\); the last event is after 2\.00 s$/],
-    ]) {
-      const { Ended, Then } = await told((report) => Object.assign(report.process, { duration_s: 2, exit_work_s: 0 }, process));
-      assert.match(Ended, words);
-      if (process.oom_killed) assert.match(Then, /^the heap held .* in \d+ blocks, the memory limit was 64\.0 MiB\. No count/);
-      else if (process.oom_killed !== null) assert.equal(Then, undefined);
-    }
-    const { Ended } = await told(({ process, coverage }) => {
-      Object.assign(process, killed, { oom_evidence: why, oom_killed: false });
-      coverage.recording_end_s = 0.5;
+  test('are those of the document, two of one label below each other', async () => {
+    const found = await told(({ summary }) => summary.splice(0, summary.length,
+      { label: 'Program', text: './a b' }, { label: 'Then', text: 'one' }, { label: 'Then', text: 'two' }, { label: 'Host', text: 'a\u202eb' }));
+    assert.deepEqual(Object.keys(found), ['Program', 'Trace', 'Then', 'Host']);
+    await on('words.html', '', async (page) => {
+      const list = page.locator('#panel-summary dl.figures').first();
+      assert.deepEqual(await list.locator('dt, dd').allTextContents(),
+        ['Program', './a b', 'Trace', found.Trace, 'Then', 'one', 'two', 'Host', 'a\\u202eb']);
+      const left = async (text) => (await list.getByText(text, { exact: true }).boundingBox()).x;
+      assert.equal(await left('two'), await left('one'));
     });
-    assert.equal(Ended, 'killed by SIGKILL, not by the OOM killer; the recording, before it, after 500 ms');
-    const live = await told(({ process, coverage }) => {
-      process.end = 'cut';
-      coverage.live_until_s = 1;
-    });
-    assert.match(live.Ended, /^not yet: it is at work; the last event is after/);
-  });
-
-  test('say when it started, as one reads it', async () => {
-    const { Started } = await told(({ process }) => Object.assign(process, {
-      start_time: '2026-11-28T22:31:26.026194116Z', pid: 7, ppid: 5, host: 'vm', forked: true }));
-    assert.equal(Started, '2026-11-28 22:31:26 UTC, pid 7 on vm, forked by 5');
-  });
-
-  test('say what is memtrace’s own, and what is lost', async () => {
-    const found = await told(({ faults, coverage, leak_scans: [scan] }) => {
-      Object.assign(faults, { minor: 766, major: 0, tool_minor: 234, peak_rss_bytes: 6 << 20 });
-      coverage.tool_memory_bytes = 3 << 20;
-      scan.totals.possible = { bytes: 2048, blocks: 3 };
-      scan.of_runtime = { bytes: 1024, blocks: 2 };
-    });
-    assert.equal(found.Faults, '766 minor, 0 major, without memtrace’s own 234 minor');
-    assert.equal(found.Memory, 'peak RSS 6.00 MiB, of which memtrace’s own at most 3.00 MiB');
-    assert.match(found.Lost, /^400 KiB in 400 blocks definitely lost, 1\.00 KiB in 1 block possibly lost at the exit; 1\.00 KiB that look so are the runtime’s own/);
-    assert.match(found.Unfreed, / at the end$/);
-    const more = await told(({ faults, coverage }) => {
-      faults.peak_rss_bytes = 1 << 20;
-      coverage.tool_memory_bytes = 3 << 20;
-    });
-    assert.equal(more.Memory, 'peak RSS 1.00 MiB, some of it of memtrace’s own mappings of 3.00 MiB');
-    const { Lost } = await told((report) => { report.leak_scan = null; });
-    assert.match(Lost, /^not known: no scan told/);
   });
 
   test('do not take for nothing what is not known', async () => {
-    const found = await told(nothingRecorded);
-    assert.deepEqual([found.Peak, found.Unfreed, found.Lost, found.Faults, found.Memory], ['nothing was ever live',
-      'not known: no allocation was recorded, see Coverage', undefined, 'not known: the trace ends before they were counted', 'peak RSS not known']);
+    await told(nothingRecorded);
     await on('words.html', '#view=faults', async (page) => {
       const panel = page.locator('#panel-faults');
       assert.match((await figures(page, 'faults')).Number, /^not known: the trace ends before/);
@@ -104,16 +58,13 @@ describe('the words of the run', () => {
   });
 
   test('say of a log once that it has no faults', async () => {
-    const found = await told((report) => {
+    await told((report) => {
       Object.assign(report.process, { end: null, exit_status: null, start_time: null });
       report.faults = { source: null, minor: null, major: null, attributed_minor: null, tool_minor: 0, thrash: [], peak_rss_bytes: null,
                         correlation: { live_bytes_vs_minor: null, allocated_bytes_vs_minor: null, lagged: null } };
       report.phases = [];
       for (const point of report.timeline.points) point.minor_faults = 0;
     });
-    assert.equal(found.Faults, 'not in the log');
-    assert.match(found.Ended, /^not in the log, which is of/);
-    assert.equal(found.Started, undefined);
     await on('words.html', '#view=faults', async (page) => {
       assert.equal(await page.locator('#panel-faults').textContent(), 'FaultsThe log has no page faults.');
     });
@@ -153,16 +104,14 @@ describe('the words of the views', () => {
   });
 
   test('are words for all that was sampled from outside', async () => {
-    const columns = ['tree.processes', 'rollup.pss_bytes', 'system.stall_full_us', 'cgroup.oom_kill', 'system.pgsteal_direct', 'cgroup.of_tomorrow'];
+    const columns = ['tree.processes', 'rollup.pss_bytes', 'system.stall_full_us'], titles = ['processes', 'its share', 'all waited'];
     altered('ordinary.html', 'words.html', ({ report }) => {
-      report.pressure.columns = columns;
+      Object.assign(report.pressure, { columns, titles });
       report.pressure.points = [0, 1].map((time_s) => ({ time_s, ...Object.fromEntries(columns.map((column) => [column, 5])) }));
     });
     await on('words.html', '#view=pressure', async (page) => {
       const heads = page.locator('#panel-pressure table.plain tbody th');
-      assert.deepEqual(await heads.allTextContents(), ['processes, with all descendants', 'its share of what is resident (PSS)',
-        'system: all waited for memory', 'control group: processes killed for lack of memory',
-        'system: pages taken back by those who wanted memory', 'cgroup of tomorrow']);
+      assert.deepEqual(await heads.allTextContents(), titles);
       assert.deepEqual(await heads.locator('[title]').evaluateAll((all) => all.map((one) => one.title)), columns);
     });
   });

@@ -116,7 +116,8 @@ export interface Resident {
 
 // Samples from outside; a column is in a point only where it is known.
 export interface Pressure {
-  samples: number; columns: string[]; notes: string[]; points: { [column: string]: number }[];
+  samples: number; columns: string[]; titles: string[]; notes: string[];
+  points: { [column: string]: number }[];
 }
 
 // Blocks that ended by another kind of function than they came from.
@@ -156,6 +157,7 @@ export interface Report {
     wasted_bytes: number | null; temporary_allocations: number | null; failed_allocations: number;
     reallocations: number; estimated: boolean; [key: string]: unknown;
   };
+  summary: { label: string; text: string }[];  // what is told of the run as a whole
   leaks: Leak[]; leaks_total: number;
   leak_scans: LeakScan[]; leak_scan: number | null; no_leak_scan: string | null;
   sites: Site[]; sites_total: number; growing: GrowingCaller[];

@@ -2,11 +2,10 @@
 
 import type { DiffDocument, DiffRow } from './data';
 import { h, name, type Child } from './dom';
-import { dateTime } from './run_words';
 import { about } from './shell';
 import { endCell, functionCell } from './short_name';
 import type { State } from './state';
-import { baseName, count, Figures, plural, seconds } from './text';
+import { baseName, count, dateTime, Figures, plural, seconds } from './text';
 import type { ThemeChoice } from './theme';
 import { besides, Rows } from './two_runs';
 import { card } from './verdicts';

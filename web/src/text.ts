@@ -98,3 +98,6 @@ export function share(part: number, whole: number): string {
 export function baseName(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
 }
+
+// "2026-11-28T22:31:26.026194116Z" as one reads it.
+export const dateTime = (iso: string) => iso.replace(/^(.*)T(\d\d:\d\d:\d\d).*Z$/, '$1 $2 UTC');

@@ -432,5 +432,11 @@ TEST(PressureSamplerTest, SpacesSamplesSoThatTheirNumberIsBounded) {
   EXPECT_NEAR(static_cast<double>(samples_in(86400 * kSecond)), 4970, 60);
 }
 
+TEST(ColumnTitleTest, IsTheOneOfTheListOrTheWordsOfTheName) {
+  EXPECT_EQ(ColumnTitle("rollup.pss_bytes"), "its share of what is resident (PSS)");
+  EXPECT_EQ(ColumnTitle("sampler.cpu_us"), "memtrace's time for the samples");
+  EXPECT_EQ(ColumnTitle("cgroup.of_tomorrow"), "cgroup of tomorrow");
+}
+
 }  // namespace
 }  // namespace memtrace::report::pressure

@@ -6,7 +6,6 @@ import { h, name, type Child } from '../dom';
 import { memoryWords } from '../memory_words';
 import type { Model, View } from '../model';
 import { plainTable } from '../plain_table';
-import { faultWords } from '../run_words';
 import { callerCell, functionCell, placeCell, sentenceOf, shortened } from '../short_name';
 import { stackList } from '../stack_list';
 import { Table } from '../table';
@@ -65,7 +64,7 @@ export class FaultsView implements View {
   private figures(): Child[] {
     const { faults } = this.model.report;
     const rows: [string, Child][] = [
-      ...(faults.minor === null ? [['Number', faultWords(this.model.report)]] as [string, Child][] : [
+      ...(faults.minor === null ? [['Number', 'not known: the trace ends before they were counted']] as [string, Child][] : [
         ['Minor', count(faults.minor)], ['Major', count(faults.major ?? 0)],
         ['memtrace’s own', `${count(faults.tool_minor)} minor, taken off already`]] as [string, Child][]),
       ['Peak RSS', faults.peak_rss_bytes === null ? 'not known' : bytes(faults.peak_rss_bytes)], ['Source', faults.source],

@@ -7,7 +7,6 @@ import type { Pressure } from '../data';
 import { h, name } from '../dom';
 import type { Model, View } from '../model';
 import { plainTable } from '../plain_table';
-import { pressureWords } from '../pressure_words';
 import type { ThemeChoice } from '../theme';
 import { bytes, count, plural, seconds } from '../text';
 import { WholeNote } from '../whole_note';
@@ -95,7 +94,7 @@ export class PressureView implements View {
       const value = (number: number) => (column.endsWith('_bytes') ? bytes(number) : column.endsWith('_us') ? seconds(number / 1e6) : count(number));
       const most = known.reduce((best, point) => (point[column] > best[column] ? point : best));
       const first = known[0][column], last = known[known.length - 1][column];
-      return [h('span', { title: column }, name(pressureWords(column))), value(first), value(last),
+      return [h('span', { title: column }, name(lane.titles[lane.columns.indexOf(column)])), value(first), value(last),
         isAmount(column) ? `${value(most[column])} at ${seconds(most.time_s)}` : `+${value(Math.max(0, last - first))}`];
     });
   }

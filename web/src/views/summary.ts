@@ -1,11 +1,10 @@
 // The figures of the run, and who has most.
 
 import type { Site } from '../data';
-import { h, name, type Child } from '../dom';
+import { h, name } from '../dom';
 import type { Model, View } from '../model';
-import { bytes as exactBytes, plural as exactPlural, seconds, share } from '../text';
+import { plural as exactPlural, share } from '../text';
 import { partText } from '../part_note';
-import { endedWords, faultWords, killedWords, lostWords, memoryWords, peakWords, startedWords, unfreedWords } from '../run_words';
 import { shortened } from '../short_name';
 import { wholeText } from '../whole_note';
 
@@ -58,32 +57,15 @@ export class SummaryView implements View {
         `at the peak ${bytes(sum('bytes_at_peak'))}.`));
   }
 
+  // The words of the text report. What one label says in two sentences stands below each other.
   private figures(): HTMLElement {
-    const { report } = this.model;
-    const { process, totals } = report, { bytes, plural, interval, estimated } = this.model.figures;
-    const rows: [string, Child][] = [
-      ['Program', name(process.command_line || process.executable)],
-      ['Trace', name(this.model.document.file)],
-      ['Ended', endedWords(report)], ['Then', killedWords(report)],
-      ['Started', startedWords(report)],
-      ['Sampled', estimated && `every ${exactBytes(process.sample_bytes)}: figures with ~ are estimates, with their 95 % intervals in brackets`],
-      ['Heap', `${plural(totals.allocations, 'allocation')}, ${plural(totals.frees, 'free')}, ${bytes(totals.bytes_allocated)}${interval(totals.bytes_allocated_low, totals.bytes_allocated_high)} in all`],
-      ['Peak', peakWords(report)], ['Unfreed', unfreedWords(report)], ['Lost', lostWords(report)],
-      ['Temporary', totals.temporary_allocations === null ? 'not known of a sample'
-        : `${plural(totals.temporary_allocations, 'allocation')} (${share(totals.temporary_allocations, totals.allocations)}) freed before the thread’s next`],
-      ['Wasted', totals.wasted_bytes === null ? 'not known: the allocator is not glibc’s'
-        : `${bytes(totals.wasted_bytes)} (${share(totals.wasted_bytes, totals.bytes_allocated)}) usable but not asked for`],
-      ['Failed', totals.failed_allocations > 0 && `${plural(totals.failed_allocations, 'allocation')} returned NULL`],
-      ['Faults', faultWords(report)], ['Memory', memoryWords(report)],
-    ];
-    if (!report.range.whole) {
-      rows.splice(2, 0, ['Only', `blocks allocated from ${seconds(report.range.from_s)} to ${seconds(report.range.to_s)}`]);
-    }
-    for (const only of report.range.only) rows.splice(2, 0, ['Only', name(only)]);
+    const { report, document } = this.model;
+    const [program, ...facts] = report.summary;
+    const rows = [program, { label: 'Trace', text: document.file }, ...facts];
     const whole = wholeText(this.model);
     return h('section', {}, h('h3', {}, 'Figures'), whole && h('p', { class: 'note' }, `${whole[0].toUpperCase()}${whole.slice(1)}.`),
-      h('dl', { class: 'figures' }, ...rows.filter(([, value]) => value !== false)
-        .flatMap(([term, value]) => [h('dt', {}, term), h('dd', {}, value)])));
+      h('dl', { class: 'figures' }, ...rows.flatMap(({ label, text }, at) =>
+        [label !== rows[at - 1]?.label && h('dt', {}, label), h('dd', {}, name(text))])));
   }
 
   private largest(): HTMLElement {
