@@ -71,7 +71,7 @@ TEST(ResampleTest, DegenerateAxesDoNotBreakIt) {
   EXPECT_EQ(ResampleSum(samples, {0, 0, 0}).size(), 0u);
 }
 
-size_t Ink(const std::vector<std::string>& lines, size_t column) {
+size_t InkOf(const std::vector<std::string>& lines, size_t column) {
   size_t rows = 0;
   for (const std::string& line : lines) rows += line[column] != ' ';
   return rows;
@@ -82,11 +82,11 @@ TEST(BarsTest, TheMaximumFillsTheHeightAndNothingIsLost) {
   const std::vector<double> values = {0, 1, 250, 500, 1000};
   const std::vector<std::string> lines = Bars(values, 1000, 8, ascii);
   ASSERT_EQ(lines.size(), 8u);
-  EXPECT_EQ(Ink(lines, 0), 0u);
-  EXPECT_EQ(Ink(lines, 1), 1u) << "what is not 0 is seen";
-  EXPECT_EQ(Ink(lines, 2), 2u);
-  EXPECT_EQ(Ink(lines, 3), 4u);
-  EXPECT_EQ(Ink(lines, 4), 8u);
+  EXPECT_EQ(InkOf(lines, 0), 0u);
+  EXPECT_EQ(InkOf(lines, 1), 1u) << "what is not 0 is seen";
+  EXPECT_EQ(InkOf(lines, 2), 2u);
+  EXPECT_EQ(InkOf(lines, 3), 4u);
+  EXPECT_EQ(InkOf(lines, 4), 8u);
 }
 
 TEST(BarsTest, EveryLineIsAsWideAsTheValues) {
