@@ -59,7 +59,7 @@ describe('an ordinary page, its views', () => {
     assert.equal(await panel.locator('.chart canvas').count(), 2);
     const rows = await panel.locator('table.plain tbody tr').allTextContents();
     assert.deepEqual(rows, ['resident, anonymous0 B6.19 MiB6.19 MiB at 1.98 s', 'resident, of files1.00 MiB1.00 MiB1.00 MiB at 0 s',
-      'major faults, with memtrace’s own07+7']);
+      "major faults, with memtrace's own07+7"]);
   }));
 
   test('tells how each site grew', () => on('ordinary.html', '', async (page) => {

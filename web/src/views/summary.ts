@@ -61,7 +61,8 @@ export class SummaryView implements View {
   private figures(): HTMLElement {
     const { report, document } = this.model;
     const [program, ...facts] = report.summary;
-    const rows = [program, { label: 'Trace', text: document.file }, ...facts];
+    // Its words hold escapes of their own: data.ts.
+    const rows = [{ ...program, text: report.process.command_line || program.text }, { label: 'Trace', text: document.file }, ...facts];
     const whole = wholeText(this.model);
     return h('section', {}, h('h3', {}, 'Figures'), whole && h('p', { class: 'note' }, `${whole[0].toUpperCase()}${whole.slice(1)}.`),
       h('dl', { class: 'figures' }, ...rows.flatMap(({ label, text }, at) =>
