@@ -90,6 +90,17 @@ absl::string_view RssPartName(RssPart part) {
   return "other";
 }
 
+namespace {
+
+absl::string_view Follow(double r) {
+  if (r >= 0.8) return "closely follow";
+  if (r >= 0.5) return "partly follow";
+  if (r >= 0.2) return "weakly follow";
+  return r > -0.5 ? "do not follow" : "run against";
+}
+
+}  // namespace
+
 std::vector<std::string> FaultSentences(
     const ReportView& view,
     const std::function<std::string(absl::string_view function, absl::string_view place)>& name) {
@@ -126,6 +137,22 @@ std::vector<std::string> FaultSentences(
     sentences.push_back(absl::StrCat("Minor faults follow ", what, " ", Duration(pair->lag_ns),
                                      " later (r = ", absl::StrFormat("%.2f", pair->best),
                                      absl::StrFormat("; %.2f at the same time)", pair->now)));
+  }
+  return sentences;
+}
+
+std::vector<std::string> CorrelationSentences(const Faults& faults) {
+  if (!faults.correlation_known) {
+    return {"Too few samples, or too little change, to say what the faults go with."};
+  }
+  const double live = faults.correlation_live, allocated = faults.correlation_allocated;
+  std::vector<std::string> sentences = {
+      absl::StrFormat("Minor faults %s the growth of the live heap (r = %.2f) and %s the bytes "
+                      "allocated (r = %.2f).",
+                      Follow(live), live, Follow(allocated), allocated)};
+  if (allocated >= 0.5 && allocated - live >= 0.3) {
+    sentences.emplace_back("Memory is given back and faulted in again: look at the sites that "
+                           "allocate most, not at those that hold most.");
   }
   return sentences;
 }

@@ -26,6 +26,9 @@ std::vector<std::string> FaultSentences(
     const ReportView& view,
     const std::function<std::string(absl::string_view function, absl::string_view place)>& name);
 
+// Whether minor faults go with the heap, and what to do about it.
+std::vector<std::string> CorrelationSentences(const Faults& faults);
+
 // The function of the instruction; "the kernel".
 std::string TouchedBy(const ReportView& view, const FaultToucher& toucher);
 

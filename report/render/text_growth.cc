@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "report/render/escape.h"
+#include "report/render/fault_words.h"
 #include "report/render/plot.h"
 #include "report/render/table.h"
 #include "report/render/text_report.h"
@@ -111,31 +112,6 @@ Burst BusiestStretch(const Analysis& analysis) {
     }
   }
   return best;
-}
-
-absl::string_view Follow(double r) {
-  if (r >= 0.8) return "closely follow";
-  if (r >= 0.5) return "partly follow";
-  if (r >= 0.2) return "weakly follow";
-  return r > -0.5 ? "do not follow" : "run against";
-}
-
-std::string CorrelationSentence(const TextOptions& options, const Faults& faults) {
-  if (!faults.correlation_known) {
-    return Sentence(options,
-                    "Too few samples, or too little change, to say what the faults go with.");
-  }
-  std::string out = Sentence(
-      options, absl::StrFormat("Minor faults %s the growth of the live heap (r = %.2f) and %s the "
-                               "bytes allocated (r = %.2f).",
-                               Follow(faults.correlation_live), faults.correlation_live,
-                               Follow(faults.correlation_allocated), faults.correlation_allocated));
-  if (faults.correlation_allocated >= 0.5 &&
-      faults.correlation_allocated - faults.correlation_live >= 0.3) {
-    out += Sentence(options, "Memory is given back and faulted in again: look at the sites that "
-                    "allocate most, not at those that hold most.");
-  }
-  return out;
 }
 
 }  // namespace
@@ -265,7 +241,9 @@ std::string FaultsText(const ReportView& view, const TextOptions& options) {
         one ? " it was" : " they were",
         " before the first sample, as a program's start is, or after the last."));
   }
-  absl::StrAppend(&out, CorrelationSentence(options, faults));
+  for (const std::string& sentence : CorrelationSentences(faults)) {
+    absl::StrAppend(&out, Sentence(options, sentence));
+  }
   return out;
 }
 

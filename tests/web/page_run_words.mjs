@@ -61,7 +61,7 @@ describe('the words of the run', () => {
     await told((report) => {
       Object.assign(report.process, { end: null, exit_status: null, start_time: null });
       report.faults = { source: null, minor: null, major: null, attributed_minor: null, tool_minor: 0, thrash: [], peak_rss_bytes: null,
-                        correlation: { live_bytes_vs_minor: null, allocated_bytes_vs_minor: null, lagged: null } };
+                        correlation: { live_bytes_vs_minor: null, allocated_bytes_vs_minor: null, lagged: null, words: [] } };
       report.phases = [];
       for (const point of report.timeline.points) point.minor_faults = 0;
     });

@@ -96,9 +96,9 @@ export class Chart {
   }
 
   private resize(): void {
-    const { width } = this;
-    if (width === 0) return;
-    if (!this.plot || this.drawnIn !== theme() || (this.strip && this.plot.width !== this.plotWidth)) this.draw();
+    const { plotWidth: width } = this;
+    if (this.width === 0) return;
+    if (!this.plot || this.drawnIn !== theme() || (this.strip && this.plot.width !== width)) this.draw();
     else if (this.plot.width !== width) this.plot.setSize({ width, height: this.options.height });
   }
 

@@ -165,7 +165,7 @@ export interface Report {
   faults: {
     source: string | null; minor: number | null; major: number | null; tool_minor: number;
     attributed_minor: number | null; peak_rss_bytes: number | null;
-    correlation: { live_bytes_vs_minor: number | null; allocated_bytes_vs_minor: number | null };
+    correlation: { live_bytes_vs_minor: number | null; allocated_bytes_vs_minor: number | null; words: string[] };
     words?: string[];  // what was found, in sentences
     thrash?: { from_s: number; to_s: number; refaults: number; live_bytes: number }[];
     account?: { [part: string]: FaultCount | number | null }; by_memory?: { [kind: string]: FaultCount };

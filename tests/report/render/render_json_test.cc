@@ -60,7 +60,7 @@ TEST(JsonTest, HasEveryKeyOfTheSchema) {
   ExpectKeys(report["faults"], {"source", "minor", "major", "attributed_minor", "tool_minor",
                                 "correlation", "thrash"});
   ExpectKeys(report["faults"]["correlation"],
-             {"live_bytes_vs_minor", "allocated_bytes_vs_minor"});
+             {"live_bytes_vs_minor", "allocated_bytes_vs_minor", "words"});
 }
 
 // Which of a site's blocks have the faults and the pages is not known.

@@ -15,12 +15,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "report/render/escape.h"
+#include "report/render/fault_words.h"
 #include "report/render/text_report.h"
 #include "tests/report/render/render_made_up.h"
 
 namespace memtrace::report::render {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -380,6 +382,21 @@ TEST(TextReportTest, LongRemarksFitEightyColumnsToo) {
   const std::string text = RenderText(trace.View(), Options(80, false));
   ExpectFits(text, 80);
   EXPECT_THAT(text, HasSubstr(" blocks: --full\n"));
+}
+
+TEST(TextReportTest, SaysWhatFaultsGoWithAndWhatToDo) {
+  Faults faults;
+  EXPECT_THAT(CorrelationSentences(faults), ElementsAre(HasSubstr("Too few samples")));
+  faults.correlation_known = true;
+  faults.correlation_live = -0.6;
+  faults.correlation_allocated = 0.3;
+  EXPECT_THAT(CorrelationSentences(faults),
+              ElementsAre("Minor faults run against the growth of the live heap (r = -0.60) and "
+                          "weakly follow the bytes allocated (r = 0.30)."));
+  faults.correlation_allocated = 0.9;
+  EXPECT_THAT(CorrelationSentences(faults),
+              ElementsAre(HasSubstr("closely follow the bytes allocated"),
+                          HasSubstr("look at the sites that allocate most")));
 }
 
 TEST(TextReportTest, SaysThatFaultsFollowTheHeapLater) {

@@ -13,13 +13,6 @@ import type { ThemeChoice } from '../theme';
 import { bytes, count, plural, seconds } from '../text';
 import { WholeNote, wholeText } from '../whole_note';
 
-function correlation(r: number | null, what: string): string {
-  if (r === null) return `Whether minor faults follow ${what} is not known: too few samples.`;
-  const size = Math.abs(r);
-  const how = r < 0.2 ? 'do not follow' : size >= 0.8 ? 'closely follow' : size >= 0.5 ? 'partly follow' : 'weakly follow';
-  return `Minor faults ${how} ${what} (r = ${r.toFixed(2)}).`;
-}
-
 const ACCOUNT: [string, string][] = [
   ['counted', 'counted by the kernel'], ['before', 'before the first was seen'], ['seen', 'seen, each with its address'],
   ['seen_in_kernel', 'of these, in the kernel'], ['not_seen', 'not seen'], ['lost', 'lost'],
@@ -74,10 +67,9 @@ export class FaultsView implements View {
 
   // What they go with, and what was found.
   private words(): Child[] {
-    const { correlation: r, minor, words = [] } = this.model.report.faults;
+    const { correlation, words = [] } = this.model.report.faults;
     return [
-      ...(minor === null ? [] : [h('p', {}, correlation(r.live_bytes_vs_minor, 'the growth of the live heap')),
-                                 h('p', {}, correlation(r.allocated_bytes_vs_minor, 'the bytes allocated'))]),
+      ...correlation.words.map((sentence) => h('p', {}, sentence)),
       words.length > 0 && h('ul', { class: 'notes' }, ...words.map((sentence) => h('li', {}, sentenceOf(`${sentence}.`, this.names())))),
     ];
   }
