@@ -79,8 +79,11 @@ TEST_F(DebTest, KeepsToDebiansLayout) {
         "-rw-r--r-- root/root ./usr/share/man/man3/memtrace.h.3.gz",
         "-rw-r--r-- root/root ./usr/share/man/man7/libmemtrace.7.gz",
         "-rw-r--r-- root/root ./usr/share/bash-completion/completions/memtrace",
+        "-rw-r--r-- root/root ./usr/share/bash-completion/completions/memtrace-valgrind",
         "-rw-r--r-- root/root ./usr/share/zsh/vendor-completions/_memtrace",
-        "-rw-r--r-- root/root ./usr/share/fish/vendor_completions.d/memtrace.fish"}) {
+        "-rw-r--r-- root/root ./usr/share/zsh/vendor-completions/_memtrace-valgrind",
+        "-rw-r--r-- root/root ./usr/share/fish/vendor_completions.d/memtrace.fish",
+        "-rw-r--r-- root/root ./usr/share/fish/vendor_completions.d/memtrace-valgrind.fish"}) {
     // A line of the listing: mode owner/group size date time path
     const std::string wanted = line;
     const std::string mode_owner = wanted.substr(0, wanted.rfind(' '));
