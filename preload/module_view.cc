@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 
+#include "format/build_id_note.h"
 #include "format/records.h"
 #include "preload/arch/arch.h"
 #include "preload/clock.h"
@@ -43,20 +44,9 @@ void ReadProgramHeaders(const ElfW(Phdr)* headers, size_t count, uintptr_t bias,
       if (end > view->range.end) view->range.end = end;
     } else if (header.p_type == PT_NOTE && view->build_id.empty() &&
                IsLoaded(headers, count, header)) {
-      const char* p = reinterpret_cast<const char*>(bias + header.p_vaddr);
-      const char* const end = p + header.p_memsz;
-      const size_t align = header.p_align == 8 ? 8 : 4;
-      const auto round = [align](size_t n) { return (n + align - 1) & ~(align - 1); };
-      while (p + sizeof(ElfW(Nhdr)) <= end) {
-        const auto* note = reinterpret_cast<const ElfW(Nhdr)*>(p);
-        const char* name = p + sizeof(*note);
-        const char* data = p + round(sizeof(*note) + note->n_namesz);
-        if (data + note->n_descsz > end || note->n_descsz > 64) break;
-        if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && memcmp(name, "GNU", 4) == 0) {
-          view->build_id = {data, note->n_descsz};
-        }
-        p += round(static_cast<size_t>(data - p) + note->n_descsz);
-      }
+      view->build_id =
+          format::BuildIdIn({reinterpret_cast<const char*>(bias + header.p_vaddr), header.p_memsz},
+                            header.p_align);
     }
   }
   if (view->range.start == UINTPTR_MAX) view->range = {};

@@ -15,17 +15,12 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "format/build_id_note.h"
 #include "symbolizer/file_stamp.h"
 #include "symbolizer/whole_io.h"
 #include "symbolizer/zstd_sections.h"
 
 namespace memtrace::symbolizer {
-namespace {
-
-// A build-id is 8 to 20 bytes in practice; anything longer is a damaged note.
-constexpr ssize_t kMaxBuildIdBytes = 64;
-
-}  // namespace
 
 std::string HexOf(std::string_view bytes) {
   return absl::BytesToHexString(absl::string_view(bytes.data(), bytes.size()));
@@ -109,21 +104,9 @@ std::string UnpaddedBuildId(Elf* elf) {
         header.p_offset > size || header.p_filesz > size - header.p_offset) {
       continue;
     }
-    std::string_view rest(raw + header.p_offset, header.p_filesz);
-    const size_t align = header.p_align == 8 ? 8 : 4;
-    const auto round = [align](size_t n) { return (n + align - 1) & ~(align - 1); };
-    while (rest.size() >= sizeof(GElf_Nhdr)) {
-      GElf_Nhdr note;
-      memcpy(&note, rest.data(), sizeof(note));
-      const size_t data = round(sizeof(note) + size_t{note.n_namesz});
-      if (data > rest.size() || note.n_descsz > rest.size() - data) break;
-      const bool is_id = note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-                         rest.substr(sizeof(note), 4) == std::string_view("GNU", 4);
-      if (is_id)
-        return note.n_descsz <= kMaxBuildIdBytes ? std::string(rest.substr(data, note.n_descsz))
-                                                 : "";
-      rest.remove_prefix(std::min(round(data + note.n_descsz), rest.size()));
-    }
+    const std::string_view id =
+        format::BuildIdIn({raw + header.p_offset, header.p_filesz}, header.p_align);
+    if (!id.empty()) return std::string(id);
   }
   return "";
 }
@@ -152,7 +135,7 @@ absl::Status ElfFile::Check(uint64_t file_bytes) {
   }
   const void* id = nullptr;
   const ssize_t bytes = dwelf_elf_gnu_build_id(elf_, &id);
-  if (bytes > 0 && bytes <= kMaxBuildIdBytes && id != nullptr) {
+  if (bytes > 0 && static_cast<size_t>(bytes) <= format::kMaxBuildIdBytes && id != nullptr) {
     build_id_.assign(static_cast<const char*>(id), static_cast<size_t>(bytes));
   } else {
     build_id_ = UnpaddedBuildId(elf_);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "format/build_id_note.h"
 #include "symbolizer/elf_file.h"
 #include "symbolizer/module_answer.h"
 #include "symbolizer/own_build.h"
@@ -19,7 +20,6 @@ namespace memtrace::symbolizer {
 namespace {
 
 constexpr PrivateKind kKind = {".sym", "MTSYMS01"};
-constexpr size_t kLongestBuildId = 64;
 constexpr uint64_t kCalled = uint64_t{1} << 63;  // of a key: Address::called
 
 uint64_t KeyOf(const Address& address) { return address.offset | (address.called ? kCalled : 0); }
@@ -111,8 +111,9 @@ ModuleResult SymbolCache::Symbolize(const Options& options, const Module& module
   const auto is_other = [](const Address& address) {
     return !address.is_return_address || address.offset >= kCalled;
   };
-  if (directory_.empty() || module.build_id.empty() || module.build_id.size() > kLongestBuildId ||
-      OwnBuildId().empty() || std::any_of(addresses.begin(), addresses.end(), is_other)) {
+  if (directory_.empty() || module.build_id.empty() ||
+      module.build_id.size() > format::kMaxBuildIdBytes || OwnBuildId().empty() ||
+      std::any_of(addresses.begin(), addresses.end(), is_other)) {
     misses_ += addresses.size();
     return ask(module, addresses);
   }
