@@ -45,7 +45,7 @@ struct Output {
 void TakePart(const char* part, size_t size, void* opaque) {
   auto& output = *static_cast<Output*>(opaque);
   output.text.append(part, size);
-  if (output.text.size() > kMaxDemangledBytes) std::longjmp(output.full, 1);
+  if (output.text.size() > kMaxNameBytes) std::longjmp(output.full, 1);
 }
 
 // A name of a few hundred bytes may say that it repeats a part of it 2^100 times. There is no other
@@ -105,11 +105,14 @@ std::string Demangle(std::string_view name) {
       (IsD(name) ? DemangleD(mangled, &demangled)
                  : !name.starts_with("_R") && DemangleCpp(mangled, &demangled));
   if (!known || demangled.empty()) return mangled;
-  if (demangled.size() > kMaxDemangledBytes) {
-    demangled.resize(kMaxDemangledBytes - 3);
-    demangled += "...";
-  }
+  CutName(&demangled);
   return demangled;
+}
+
+void CutName(std::string* name) {
+  if (name->size() <= kMaxNameBytes) return;
+  name->resize(kMaxNameBytes - 3);
+  *name += "...";
 }
 
 }  // namespace memtrace::symbolizer

@@ -5,15 +5,45 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "symbolizer/answer_bytes.h"
+#include "symbolizer/demangle.h"
 
 namespace memtrace::symbolizer {
+namespace {
+
+constexpr size_t kFrameNames = 3, kFrameNumbers = 5;
+
+void PutName(std::string name, std::string* out) {
+  CutName(&name);
+  Put(name, out);
+}
+
+// Whether frames of `addresses` come next, which name texts that there are, not more than
+// kMostTextBytes in all. Nothing is kept of them yet, for a few bytes may name much.
+bool FramesAreSound(AnswerReader in, const std::vector<std::string_view>& texts,
+                    size_t addresses) {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < addresses; ++i) {
+    for (size_t left = in.Count(kFrameNumbers * sizeof(uint32_t)); left > 0; --left) {
+      for (size_t name = 0; name < kFrameNames; ++name) {
+        const uint32_t number = in.Number();
+        if (number >= texts.size()) return false;
+        bytes += texts[number].size();
+      }
+      for (size_t n = kFrameNames; n < kFrameNumbers; ++n) in.Number();
+    }
+    if (!in.ok() || bytes > kMostTextBytes) return false;
+  }
+  return true;
+}
+
+}  // namespace
 
 std::string EncodeAnswer(const ModuleResult& result) {
   absl::flat_hash_map<std::string_view, uint32_t> numbers;
   std::string strings, frames;
   const auto number_of = [&](const std::string& text) {
     const auto [at, is_new] = numbers.try_emplace(text, static_cast<uint32_t>(numbers.size()));
-    if (is_new) Put(text, &strings);
+    if (is_new) PutName(text, &strings);
     return at->second;
   };
   for (const std::vector<Frame>& chain : result.frames) {
@@ -56,16 +86,19 @@ bool DecodeAnswer(std::string_view bytes, size_t addresses, ModuleResult* result
   result->missed = in.Text();
   result->debug_file = in.Text();
   std::vector<std::string_view> strings(in.Count(sizeof(uint32_t)));
-  for (std::string_view& text : strings) text = in.Text();
-  result->frames.resize(in.Count(sizeof(uint32_t)));
-  if (!in.ok() || result->frames.size() != addresses) return false;
+  for (std::string_view& text : strings) {
+    text = in.Text();
+    if (text.size() > kMaxNameBytes) return false;
+  }
+  if (in.Count(sizeof(uint32_t)) != addresses || !FramesAreSound(in, strings, addresses)) {
+    return false;
+  }
+  result->frames.resize(addresses);
   for (std::vector<Frame>& chain : result->frames) {
-    chain.resize(in.Count(5 * sizeof(uint32_t)));
+    chain.resize(in.Count(kFrameNumbers * sizeof(uint32_t)));
     for (Frame& frame : chain) {
       for (std::string* text : {&frame.function, &frame.linkage_name, &frame.file}) {
-        const uint32_t number = in.Number();
-        if (number >= strings.size()) return false;
-        *text = strings[number];
+        *text = strings[in.Number()];
       }
       frame.line = in.Number();
       frame.inlined = in.Number() != 0;

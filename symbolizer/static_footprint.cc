@@ -140,6 +140,8 @@ class Reader {
       } else {
         key.second = section.name;
       }
+      CutName(&key.first);
+      CutName(&key.second);
       sums_[key].*section.kind += cuts[i + 1] - cuts[i];
     }
   }

@@ -47,7 +47,9 @@ class VariableTable {
   Variable Find(uint64_t offset) const {
     const uint32_t* index = map_.Find(offset);
     if (index == nullptr) return {};
-    return {Demangle(symbols_[*index].name), symbols_[*index].address};
+    Variable variable = {Demangle(symbols_[*index].name), symbols_[*index].address};
+    CutName(&variable.name);
+    return variable;
   }
 
  private:

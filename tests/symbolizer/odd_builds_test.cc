@@ -8,8 +8,12 @@
 #include <string>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "symbolizer/demangle.h"
 #include "symbolizer/elf_file.h"
 #include "symbolizer/named_functions.h"
+#include "symbolizer/symbolizer_process.h"
+#include "symbolizer/variables.h"
 #include "tests/symbolizer/compiled_subject.h"
 
 namespace memtrace::symbolizer {
@@ -145,6 +149,22 @@ TEST_F(OddBuildsTest, ASymbolOfAStubIsNotWhatItLeadsTo) {
   };
   EXPECT_EQ(name("exported_one"), "malloc@plt");
   EXPECT_EQ(name("keepme"), "keepme") << "a version is one";
+}
+
+// Anybody may have written the file, and the reporter keeps the name once for each of its addresses.
+TEST_F(OddBuildsTest, NamesWithoutEndAreCut) {
+  Write("l.c", absl::StrCat(kLibrary, "int variable[4] = {1};\n"));
+  const std::string function(20'000, 'f'), variable(20'000, 'v');
+  Run("gcc -O2 -fPIC -fvisibility=hidden -shared l.c -o whole.so && objcopy --redefine-sym keepme=" +
+      function + " --redefine-sym variable=" + variable + " whole.so program");
+  SymbolizerProcess process(Options{});
+  const ModuleResult result =
+      process.Symbolize({.path = Path("program")}, AddressesOf("keepme", "whole.so"));
+  EXPECT_EQ(result.frames.at(0).at(0).function, function.substr(0, kMaxNameBytes - 3) + "...");
+  const std::string place = Run("nm whole.so | awk '$3 == \"variable\" {print $1}'");
+  const VariableQuery queries[] = {{std::stoull(place, nullptr, 16) + 1, false}};
+  const VariablesResult found = FindVariables({}, {.path = Path("program")}, queries);
+  EXPECT_EQ(found.variables.at(0).name, variable.substr(0, kMaxNameBytes - 3) + "...");
 }
 
 // The debug information calls each of them by its operator and types as the demangler writes none.

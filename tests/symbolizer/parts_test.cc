@@ -159,7 +159,7 @@ TEST(DemangleTest, IsBounded) {
     const std::string last = i == 0 ? "S0_" : std::string("S") + static_cast<char>('0' + i) + "_";
     doubling += "St4pairI" + last + last + "E";
   }
-  EXPECT_LE(Demangle(doubling).size(), kMaxDemangledBytes);
+  EXPECT_LE(Demangle(doubling).size(), kMaxNameBytes);
   // The same in Rust, a::f::<(i32, i32), (the pair before, the pair before), ...>; B and a number is what
   // began there.
   constexpr std::string_view kDigits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -174,7 +174,7 @@ TEST(DemangleTest, IsBounded) {
   EXPECT_GT(Demangle(pairs + "E").size(), 1000u);
   while (pairs.size() < 2000) pairs += "TB" + std::string(1, kDigits[last - 1]) + "_B" + kDigits[last - 1] + "_E";
   pairs += "E";
-  EXPECT_LE(Demangle(pairs).size(), kMaxDemangledBytes);
+  EXPECT_LE(Demangle(pairs).size(), kMaxNameBytes);
 }
 
 TEST(ByteCursorTest, StopsAtTheEnd) {

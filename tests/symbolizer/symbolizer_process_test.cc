@@ -16,6 +16,8 @@
 #include <new>
 #include <string>
 
+#include "symbolizer/answer_bytes.h"
+#include "symbolizer/demangle.h"
 #include "symbolizer/module_answer.h"
 #include "tests/symbolizer/fixture_program.h"
 
@@ -233,6 +235,43 @@ TEST(ModuleAnswerTest, AnyBytesAreRead) {
       DecodeAnswer(bad, 2, &result);
     }
   }
+}
+
+TEST(ModuleAnswerTest, NamesOfAnyLengthAreCut) {
+  ModuleResult long_names = Known();
+  long_names.frames[0][0].function.assign(1'000'000, 'f');
+  long_names.frames[0][0].linkage_name.assign(kMaxNameBytes, 'l');
+  const std::string bytes = EncodeAnswer(long_names);
+  EXPECT_LT(bytes.size(), 3 * kMaxNameBytes);
+  ModuleResult result;
+  ASSERT_TRUE(DecodeAnswer(bytes, 2, &result));
+  const Frame& frame = result.frames.at(0).at(0);
+  EXPECT_EQ(frame.function, std::string(kMaxNameBytes - 3, 'f') + "...");
+  EXPECT_EQ(frame.linkage_name, long_names.frames[0][0].linkage_name);
+}
+
+// Of one address with so many frames, which all have one name.
+std::string AnswerOf(size_t name_bytes, size_t frames) {
+  std::string bytes;
+  Put(static_cast<uint32_t>(ModuleState::kDebugInfo), &bytes);
+  for (int i = 0; i < 3; ++i) Put("", &bytes);  // message, missed, debug_file
+  Put(1, &bytes);
+  Put(std::string(name_bytes, 'n'), &bytes);
+  Put(1, &bytes);
+  Put(static_cast<uint32_t>(frames), &bytes);
+  bytes.append(frames * 5 * sizeof(uint32_t), '\0');
+  Put(0, &bytes);  // files
+  return bytes;
+}
+
+// A few bytes that would be many in the process that asked.
+TEST(ModuleAnswerTest, WhatWouldBeTooLargeIsRefused) {
+  ModuleResult result;
+  ASSERT_TRUE(DecodeAnswer(AnswerOf(kMaxNameBytes, 2), 1, &result));
+  EXPECT_EQ(result.frames.at(0).at(1).file, std::string(kMaxNameBytes, 'n'));
+  EXPECT_FALSE(DecodeAnswer(AnswerOf(kMaxNameBytes + 1, 2), 1, &result));
+  EXPECT_FALSE(
+      DecodeAnswer(AnswerOf(kMaxNameBytes, kMostTextBytes / (3 * kMaxNameBytes) + 1), 1, &result));
 }
 
 }  // namespace
