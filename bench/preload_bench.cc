@@ -5,7 +5,6 @@
 //   BM_Spool         one full sub-buffer appended to a file on tmpfs and on the disk
 //                    of the temporary directory; items are words. More than 2 ns a
 //                    word: look at the checksum or at the page cache.
-//   BM_TrieHit       interning a stack whose nodes are all known, by depth.
 //   BM_Clock         a time word's rdtsc, of which an event pays a sixteenth.
 //
 // unwind_bench measures the stack capture, reader_bench the other end.
@@ -49,14 +48,20 @@ BENCHMARK(BM_RingWrite);
 void BM_Spool(benchmark::State& state, const char* directory) {
   std::string name = std::string(directory) + "/memtrace-bench.XXXXXX";
   if (mkdtemp(name.data()) == nullptr) {
-    state.SkipWithError("no such directory");
+    state.SkipWithError("cannot make a directory there");
     return;
   }
   g_clock.Init();
   TraceFile file;
   format::FileHeader file_header = {};
   file_header.trace_id = 1;
-  file.Create("bench.mtr", {name.c_str(), "bench", 1, 1}, file_header);
+  const auto create = [&] {
+    const bool created =
+        file.Create("bench.mtr", {name.c_str(), "bench", 1, 1}, file_header) == 0;
+    if (!created) state.SkipWithError("cannot create a trace there");
+    return created;
+  };
+  create();
   std::vector<uint64_t> words((EventRing::kBytes - sizeof(format::RingHeader)) / 8, 0x1234);
   for (auto _ : state) {
     format::BlockHeader header = {};
@@ -70,7 +75,7 @@ void BM_Spool(benchmark::State& state, const char* directory) {
     if (file.written_bytes() > (uint64_t{256} << 20)) {  // keep the disk free
       state.PauseTiming();
       std::filesystem::remove(file.path());
-      file.Create("bench.mtr", {name.c_str(), "bench", 1, 1}, file_header);
+      if (!create()) break;
       state.ResumeTiming();
     }
   }

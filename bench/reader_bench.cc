@@ -2,7 +2,7 @@
 //
 //   BM_Decode            blocks -> events with times, nothing else
 //   BM_Analyze/T/L       the whole analysis: T threads in order, L live blocks
-//   BM_AnalyzePacked/J   the same from a zstd-packed trace, with J threads, by the clock on the wall
+//   BM_AnalyzePacked/J   the same from a zstd-packed trace, with J threads, by the wall clock
 //
 // items_per_second is events a second (malloc and free; stamps and stack nodes are
 // not counted). Bad numbers: BM_Analyze/1/1000 below 20 M means that work crept
@@ -102,7 +102,10 @@ void Analyze(benchmark::State& state, const std::string& bytes, unsigned jobs = 
     auto reader = Open(bytes);
     auto trace = AnalyzeTrace(*reader, {.jobs = jobs});
     events += trace->analysis.coverage.events;
-    if (trace->analysis.coverage.unknown_frees != 0) state.SkipWithError("lost its order");
+    if (trace->analysis.coverage.unknown_frees != 0) {
+      state.SkipWithError("lost its order");
+      break;
+    }
   }
   state.SetItemsProcessed(static_cast<int64_t>(events));
 }
@@ -123,10 +126,14 @@ void BM_AnalyzePacked(benchmark::State& state) {
   const int fd = memfd_create("packed", MFD_CLOEXEC);
   MemorySource raw(MakeTrace(1, 100'000));
   Packer packer(&raw, fd, "packed", {});
-  if (!packer.Start().ok() || !packer.Finish().ok()) state.SkipWithError("cannot pack");
+  if (!packer.Start().ok() || !packer.Finish().ok()) {
+    state.SkipWithError("cannot pack");
+    return;
+  }
   std::string packed(packer.bytes_written(), '\0');
   if (pread(fd, packed.data(), packed.size(), 0) != static_cast<ssize_t>(packed.size())) {
     state.SkipWithError("cannot read back");
+    return;
   }
   close(fd);
   Analyze(state, packed, static_cast<unsigned>(state.range(0)));

@@ -10,12 +10,14 @@
 #
 # Files: one with symbols only (cc1plus or libLLVM), libc with its debug file
 # from libc6-dbg, and a C++ library with DWARF (the tests' subject). A ratio
-# below 1 means that another tool is faster than ours.
+# below 1 means that another tool is faster than ours. A tool that fails is said
+# to have failed, and then so has the bench: its exit status is 1.
 set -eu
 build=${1:-build}
 count=${2:-20000}
 rounds=${3:-3}
 timeout=${TIMEOUT:-60}
+result=0
 ours=$build/tests/memtrace-symbolize
 if [ ! -x "$ours" ]; then
   echo "symbolizer_bench: $ours is missing: cmake --build $build --target memtrace-symbolize" >&2
@@ -39,16 +41,29 @@ for _ in range(int(sys.argv[1])):
     print("0x%x" % (address + random.randrange(size)))' "$2"
 }
 
-# run TOOL FILE INPUT: seconds on standard output; fails after the time-out.
+# run TOOL FILE INPUT: seconds on standard output; or false, and the tool is noted as slow when it
+# took too long, else as failed.
 run() {
+  status=0
   begin=$(date +%s%N)
   case $1 in
     memtrace) timeout "$timeout" "$ours" "$2" ;;
     llvm-symbolizer) timeout "$timeout" "$llvm" --obj="$2" ;;
     addr2line) timeout "$timeout" addr2line -i -f -C -e "$2" ;;
     eu-addr2line) timeout "$timeout" eu-addr2line -i -f -C -e "$2" ;;
-  esac <"$3" >"$directory/out" 2>/dev/null || [ $? -ne 124 ] || return 1
+  esac <"$3" >"$directory/out" 2>/dev/null || status=$?
   end=$(date +%s%N)
+  # eu-addr2line says 1 of an address without a line in a source, and goes on.
+  if [ "$1" = eu-addr2line ] && [ "$status" -eq 1 ]; then status=0; fi
+  # Each answers with a line for each address at least.
+  if [ "$status" -eq 0 ] && [ "$(wc -l <"$directory/out")" -lt "$(wc -l <"$3")" ]; then
+    status=1
+  fi
+  case $status in
+    0) ;;
+    124) : >"$directory/$1.slow"; return 1 ;;
+    *) : >"$directory/$1.failed"; return 1 ;;
+  esac
   awk -v ns=$((end - begin)) 'BEGIN { printf "%.3f\n", ns / 1e9 }'
 }
 
@@ -64,10 +79,11 @@ measure() { # TITLE FILE FILE-WITH-SYMBOLS
   round=0
   while [ "$round" -lt "$rounds" ]; do
     for tool in $tools; do
-      [ ! -e "$directory/$tool.slow" ] || continue
-      if ! run "$tool" "$2" "$directory/all" >>"$directory/$tool"; then
-        : >"$directory/$tool.slow"
-        run "$tool" "$2" "$directory/few" | awk '{ print $1 * 100 }' >"$directory/$tool" || true
+      [ ! -e "$directory/$tool.slow" ] && [ ! -e "$directory/$tool.failed" ] || continue
+      run "$tool" "$2" "$directory/all" >>"$directory/$tool" || true
+      if [ -e "$directory/$tool.slow" ]; then
+        run "$tool" "$2" "$directory/few" >"$directory/seconds" || true
+        awk '{ print $1 * 100 }' "$directory/seconds" >"$directory/$tool"
       fi
     done
     round=$((round + 1))
@@ -78,10 +94,17 @@ measure() { # TITLE FILE FILE-WITH-SYMBOLS
     seconds=$(median <"$directory/$tool")
     mark=""
     [ ! -e "$directory/$tool.slow" ] || mark="  (from a hundredth of the addresses)"
-    awk -v tool="$tool" -v s="${seconds:-0}" -v base="$base" -v mark="$mark" 'BEGIN {
-      if (s == 0) printf "  %-16s      failed\n", tool
+    if [ -e "$directory/$tool.failed" ]; then
+      seconds=failed
+      result=1
+    elif [ -z "$seconds" ]; then
+      seconds="timed out"
+    fi
+    awk -v tool="$tool" -v s="$seconds" -v base="$base" -v mark="$mark" 'BEGIN {
+      if (s + 0 == 0) printf "  %-16s %s\n", tool, s
+      else if (base + 0 == 0) printf "  %-16s %8.3f s%s\n", tool, s, mark
       else printf "  %-16s %8.3f s %8.1f x%s\n", tool, s, s / base, mark }'
-    rm -f "$directory/$tool.slow"
+    rm -f "$directory/$tool.slow" "$directory/$tool.failed"
   done
 }
 
@@ -95,3 +118,4 @@ subject=$build/tests/symbolizer/libsubject_gcc.so
 measure "DWARF in C++ by gcc, $subject" "$subject" "$subject"
 subject=$build/tests/symbolizer/libsubject_clang.so
 measure "DWARF in C++ by clang, $subject" "$subject" "$subject"
+exit "$result"

@@ -6,6 +6,7 @@
 // One hexadecimal address a line, relative to the module. For each: function
 // and file:line of every frame, innermost first, then an empty line, which is
 // what llvm-symbolizer prints. --return takes the addresses as return addresses.
+// Exit status 1: the file could not be read; standard error says why.
 
 #include <cstdio>
 #include <cstdlib>
@@ -68,5 +69,7 @@ int main(int argc, char** argv) {
     out += "\n";
   }
   std::fwrite(out.data(), 1, out.size(), stdout);
-  return 0;
+  const bool was_read =
+      result.state == ModuleState::kDebugInfo || result.state == ModuleState::kSymbolsOnly;
+  return was_read ? 0 : 1;
 }
