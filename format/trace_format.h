@@ -3,7 +3,7 @@
 //
 //   file    = FileHeader (gap? block)*
 //   block   = BlockHeader payload          payload_bytes of payload
-//   payload = record*                      in a kMetadata block, see record_*.h
+//   payload = record*                      in a kMetadata block, see records.h
 //           | word*                        in a kEvents block, see event_words.h
 //           | ring area                    in a kRing block, see RingHeader
 //           | StatusArea                   in a kStatus block

@@ -2,7 +2,7 @@
 //
 // What is compared is what a reader will find in the trace: the stack that the slot of
 // an event means by the node definitions in the ring, whichever layer it came from. So
-// the memo, the join, the walk, the generic interpreter, the trie and the encoding are
+// the memo, the join, the walk, the generic interpreter, the slots and the encoding are
 // all under the check. docs/stack-capture.md tells the rule of comparison.
 //
 // For tests and for those who change the stack engine: a check costs tens of

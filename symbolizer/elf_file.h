@@ -57,12 +57,10 @@ class ElfFile {
   uint16_t machine() const { return header_.e_machine; }
   uint64_t device() const { return device_; }
   uint64_t inode() const { return inode_; }
-  int64_t written_ns() const {
-    return written_ns_;
-  }  // mtime, in ns of the wall clock; 0 of no file
-  int64_t changed_ns() const {
-    return changed_ns_;
-  }  // ctime, likewise: also of a rename, a link, a change of its mode
+  // mtime, in ns of the wall clock; 0 of no file
+  int64_t written_ns() const { return written_ns_; }
+  // ctime, likewise: also of a rename, a link, a change of its mode
+  int64_t changed_ns() const { return changed_ns_; }
 
   // `name` with its dot. Data of a compressed section (SHF_COMPRESSED, .zdebug_)
   // is only decompressed by libdw: use it after dwarf_begin_elf() for those.

@@ -31,9 +31,8 @@ std::string SplitUnit::Missing(Dwarf_Die* unit) const {
   // which libdw takes for all of it.
   if (name != nullptr && access(SourcePaths(unit).Of(name).c_str(), R_OK) == 0) {
     return file +
-           " is there, but libdw finds nothing of this program in it (it is of another build, of "
-           "-gsplit-dwarf=single, or has "
-           "type units of gcc's DWARF 5)";
+           " is there, but libdw finds nothing of this program in it"
+           " (it is of another build, of -gsplit-dwarf=single, or has type units of gcc's DWARF 5)";
   }
   return file + " was not found";
 }

@@ -1,5 +1,5 @@
-/* first_touches: page faults, and little else: so many blocks of 1 MiB are allocated, written once in
- * each page, and freed.
+/* first_touches: page faults, and little else: so many blocks of 1 MiB are allocated, written
+ * once in each page, and freed.
  *
  *   first_touches BLOCKS
  *

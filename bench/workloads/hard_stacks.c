@@ -1,8 +1,8 @@
 /* Stacks that are hard to follow, for bench/peers: hard_stacks HOW [PLUGIN]
  *
  *   recursion   three functions that call each other, 3,000 deep, with a block at each level
- *   fiber       a pair of malloc and free, 30 frames deep on a thread's own stack, after a fiber that is mapped
- *               below it has allocated
+ *   fiber       a pair of malloc and free, 30 frames deep on a thread's own stack, after a fiber
+ *               that is mapped below it has allocated
  *   reloads     a plugin that is loaded, allocates, and is unloaded
  */
 #define _GNU_SOURCE
@@ -73,7 +73,8 @@ int main(int argc, char** argv) {
     /* What is mapped after the thread's stack lies below it. */
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    char* const memory = mmap(NULL, kFiberBytes + (2 << 20), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char* const memory = mmap(NULL, kFiberBytes + (2 << 20), PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return 1;
     pthread_attr_setstack(&attributes, memory + kFiberBytes, 2 << 20);
     if (pthread_create(&thread, &attributes, OnAThread, memory) != 0) return 1;

@@ -6,7 +6,7 @@
 // words from there outwards are still the same: then, by determinism, the rest of
 // the walk would be the same (docs/stack-capture.md has the argument). Comparing a
 // frame costs a load and a compare; walking it costs a rule, the same loads, and a
-// node of the trie.
+// node of the stack.
 //
 // Frame i of the record is outside of frame i + 1. It was found from frame i + 1 by
 //

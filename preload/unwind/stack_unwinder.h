@@ -32,7 +32,7 @@ struct CallSite {
   uintptr_t rbp;  // its frame pointer register at the call
 };
 
-// The key by which the trie and the trace know a step: the address in the low 48 bits,
+// The key by which StackSlots and the trace know a step: the address in the low 48 bits,
 // the module instance in the high 16 (0 permanent). The address is always one
 // past a byte of the instruction that is meant, so that a reader looks up
 // PcOf(key) - 1 whatever the frame is:
