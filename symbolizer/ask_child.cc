@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "symbolizer/whole_io.h"
@@ -74,11 +75,12 @@ int Reap(pid_t child) {
   return status;
 }
 
+// Empty: nobody knows.
 std::string WhyNot(Received received, int status) {
   switch (received) {
     case Received::kTooLate: return "it took too long";
     case Received::kTooLong: return "it has too many names";
-    case Received::kError: return "no answer from the process that reads it";
+    case Received::kError: return "";
     case Received::kAll: break;
   }
   if (WIFSIGNALED(status)) {
@@ -88,7 +90,7 @@ std::string WhyNot(Received received, int status) {
                         name != nullptr ? std::string(name) : absl::StrCat(WTERMSIG(status)));
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNoMemory) return "not enough memory";
-  return "no answer from the process that reads it";
+  return "";
 }
 
 }  // namespace
@@ -119,7 +121,7 @@ ChildAnswer AskChild(milliseconds time, size_t most_bytes,
   if (received != Received::kAll) kill(child, SIGKILL);
   const int status = Reap(child);
   answer.given = received == Received::kAll && WIFEXITED(status) && WEXITSTATUS(status) == kDone;
-  answer.why_not = WhyNot(received, status);
+  if (std::string why = WhyNot(received, status); !why.empty()) answer.why_not = std::move(why);
   return answer;
 }
 

@@ -19,8 +19,10 @@ namespace memtrace::symbolizer {
 
 struct ChildAnswer {
   bool given = false;
-  std::string bytes;    // what `work` returned, if it was given
-  std::string why_not;  // else: it crashed, took too long, ran out of memory, ...
+  std::string bytes;  // what `work` returned, if it was given
+  // Why there is none: it crashed, took too long, ran out of memory, ... And what to say of bytes
+  // that cannot be decoded.
+  std::string why_not = "no answer from the process that reads it";
 };
 
 // Runs `work` in a child that has `time`, and may answer with `most_bytes`.

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "symbolizer/alternate_file.h"
+#include "symbolizer/dwarf_attributes.h"
 #include "symbolizer/source_paths.h"
 #include "symbolizer/split_unit.h"
 
@@ -26,18 +27,6 @@ bool IsScope(int tag) {
 bool IsType(int tag) {
   return tag == DW_TAG_structure_type || tag == DW_TAG_class_type || tag == DW_TAG_union_type ||
          tag == DW_TAG_enumeration_type;
-}
-
-bool TypeOf(Dwarf_Die* die, Dwarf_Die* type) {
-  Dwarf_Attribute attribute;
-  return dwarf_attr_integrate(die, DW_AT_type, &attribute) != nullptr &&
-         dwarf_formref_die(&attribute, type) != nullptr;
-}
-
-bool NumberOf(Dwarf_Die* die, unsigned name, Dwarf_Word* number) {
-  Dwarf_Attribute attribute;
-  return dwarf_attr_integrate(die, name, &attribute) != nullptr &&
-         dwarf_formudata(&attribute, number) == 0;
 }
 
 // The bytes of a type; 0: not known.
@@ -188,15 +177,7 @@ uint32_t DataUnits::SourceOf(Dwarf_Die* die, const Unit& unit) {
     return at->second;
   }
   Dwarf_Die from = *die;
-  for (int i = 0; i < 4; ++i) {  // a clone's origin has one itself
-    Dwarf_Attribute attribute;
-    Dwarf_Die next;
-    if ((dwarf_attr(&from, DW_AT_abstract_origin, &attribute) == nullptr &&
-         dwarf_attr(&from, DW_AT_specification, &attribute) == nullptr) ||
-        dwarf_formref_die(&attribute, &next) == nullptr) {
-      break;
-    }
-    from = next;
+  for (int i = 0; i < 4 && FollowOrigin(&from); ++i) {  // a clone's origin has one itself
   }
   Dwarf_Die of;
   if (dwarf_diecu(&from, &of, nullptr, nullptr) == nullptr) return unit.name;

@@ -47,18 +47,16 @@ absl::StatusOr<std::unique_ptr<ElfFile>> ElfFile::Open(const std::string& path) 
     close(fd);
     return absl::FailedPreconditionError(absl::StrCat(path, ": not a regular file"));
   }
-  FileRecorder::Note(FileStamp::Of(path, st));
+  const FileStamp stamp = FileStamp::Of(path, st);
+  FileRecorder::Note(stamp);
   // Private: libelf writes into its mapping when it decompresses or converts.
   Elf* elf = elf_begin(fd, ELF_C_READ_MMAP_PRIVATE, nullptr);
   std::unique_ptr<ElfFile> file(new ElfFile(fd, elf, path));
-  file->device_ = st.st_dev;
-  file->inode_ = st.st_ino;
-  const auto ns = [](const timespec& time) {
-    return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-  };
-  file->written_ns_ = ns(st.st_mtim);
-  file->changed_ns_ = ns(st.st_ctim);
-  if (absl::Status status = file->Check(static_cast<uint64_t>(st.st_size)); !status.ok()) {
+  file->device_ = stamp.device;
+  file->inode_ = stamp.inode;
+  file->written_ns_ = stamp.modified_ns;
+  file->changed_ns_ = stamp.changed_ns;
+  if (absl::Status status = file->Check(stamp.bytes); !status.ok()) {
     return status;
   }
   file->ReplaceByDecompressed();

@@ -12,9 +12,17 @@
 
 namespace memtrace::symbolizer {
 
+// "read@@GLIBC_2.2.5" is "read". "malloc@plt" has no version: some linkers write such a symbol for
+// a stub, which is not what it leads to.
+inline std::string_view WithoutVersion(std::string_view name) {
+  const size_t at = name.find('@');
+  return at == std::string_view::npos || at == 0 || name.ends_with("@plt") ? name
+                                                                           : name.substr(0, at);
+}
+
 // Calls function(const GElf_Sym&, std::string_view name) for each named symbol in the sections
 // of `type` (SHT_SYMTAB, SHT_DYNSYM), those among them that other files define. Versions are not
-// part of the name ("read@@GLIBC_2.2.5" is "read").
+// part of the name.
 template <typename Function>
 void ForEachNamedSymbol(const ElfFile& file, uint32_t type, Function function) {
   for (const ElfSection& section : file.SectionsOfType(type)) {
@@ -26,13 +34,7 @@ void ForEachNamedSymbol(const ElfFile& file, uint32_t type, Function function) {
       if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) break;
       const char* text = elf_strptr(file.elf(), section.header.sh_link, symbol.st_name);
       if (text == nullptr || *text == 0) continue;
-      std::string_view name = text;
-      // "malloc@plt" has no version; some linkers write such a symbol for a stub.
-      const bool is_stub = name.ends_with("@plt");
-      if (const size_t at = name.find('@'); !is_stub && at != std::string_view::npos && at > 0) {
-        name = name.substr(0, at);
-      }
-      function(symbol, name);
+      function(symbol, WithoutVersion(text));
     }
   }
 }

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "symbolizer/demangle.h"
+#include "symbolizer/dwarf_attributes.h"
 
 namespace memtrace::symbolizer {
 namespace {
@@ -34,22 +35,9 @@ bool IsCPlusPlus(Dwarf_Die* die) {
   }
 }
 
-// The next of abstract origins and specifications.
-bool FollowLink(Dwarf_Die* die) {
-  Dwarf_Attribute attribute;
-  Dwarf_Die next;
-  if ((dwarf_attr(die, DW_AT_abstract_origin, &attribute) == nullptr &&
-       dwarf_attr(die, DW_AT_specification, &attribute) == nullptr) ||
-      dwarf_formref_die(&attribute, &next) == nullptr) {
-    return false;
-  }
-  *die = next;
-  return true;
-}
-
 // The DIE behind all of them: the one that stands in its scope.
 Dwarf_Die Declared(Dwarf_Die die) {
-  for (int i = 0; i < kMostLinks && FollowLink(&die); ++i) {
+  for (int i = 0; i < kMostLinks && FollowOrigin(&die); ++i) {
   }
   return die;
 }
@@ -57,9 +45,9 @@ Dwarf_Die Declared(Dwarf_Die die) {
 // The one that leads there, a function's abstract instance; itself where there is no other.
 Dwarf_Die BeforeDeclared(Dwarf_Die die) {
   Dwarf_Die next = die;
-  for (int i = 0; i < kMostLinks && FollowLink(&next); ++i) {
+  for (int i = 0; i < kMostLinks && FollowOrigin(&next); ++i) {
     Dwarf_Die behind = next;
-    if (!FollowLink(&behind)) break;
+    if (!FollowOrigin(&behind)) break;
     die = next;
   }
   return die;
@@ -85,12 +73,6 @@ bool HasFlag(Dwarf_Die* die, unsigned name) {
   bool value = false;
   return dwarf_attr_integrate(die, name, &attribute) != nullptr &&
          dwarf_formflag(&attribute, &value) == 0 && value;
-}
-
-bool TypeOf(Dwarf_Die* die, Dwarf_Die* type) {
-  Dwarf_Attribute attribute;
-  return dwarf_attr_integrate(die, DW_AT_type, &attribute) != nullptr &&
-         dwarf_formref_die(&attribute, type) != nullptr;
 }
 
 }  // namespace

@@ -7,11 +7,11 @@ namespace {
 
 thread_local FileRecorder* t_recorder = nullptr;
 
-int64_t NsOf(const struct timespec& time) {
-  return static_cast<int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
-}
-
 }  // namespace
+
+int64_t NsOf(const struct timespec& time) {
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
 
 FileStamp FileStamp::Of(const std::string& path) {
   struct stat st;

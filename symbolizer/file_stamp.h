@@ -9,10 +9,13 @@
 #include <sys/stat.h>
 
 #include <cstdint>
+#include <ctime>
 #include <string>
 #include <vector>
 
 namespace memtrace::symbolizer {
+
+int64_t NsOf(const struct timespec& time);
 
 struct FileStamp {
   std::string path;

@@ -7,18 +7,13 @@
 #include <utility>
 
 #include "symbolizer/demangle.h"
+#include "symbolizer/dwarf_attributes.h"
 
 namespace memtrace::symbolizer {
 namespace {
 
 // Deeper nesting than any compiler makes; bounds the work on damaged files.
 constexpr size_t kMaxChain = 1024;
-
-bool ReadNumber(Dwarf_Die* die, unsigned attribute_name, Dwarf_Word* value) {
-  Dwarf_Attribute attribute;
-  return dwarf_attr(die, attribute_name, &attribute) != nullptr &&
-         dwarf_formudata(&attribute, value) == 0;
-}
 
 }  // namespace
 
@@ -65,8 +60,8 @@ std::vector<Frame> InlineFrames::ChainOf(uint32_t function) {
     }
     chain.push_back(std::move(frame));
     Dwarf_Word number;
-    if (ReadNumber(&die, DW_AT_call_line, &number)) caller.line = static_cast<uint32_t>(number);
-    if (ReadNumber(&die, DW_AT_call_file, &number) && number < file_count_) {
+    if (NumberOf(&die, DW_AT_call_line, &number)) caller.line = static_cast<uint32_t>(number);
+    if (NumberOf(&die, DW_AT_call_file, &number) && number < file_count_) {
       const char* file = dwarf_filesrc(files_, number, nullptr, nullptr);
       if (file != nullptr) caller.file = paths_->Of(file);
     }

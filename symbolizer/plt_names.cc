@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "symbolizer/elf_symbols.h"
+
 namespace memtrace::symbolizer {
 namespace {
 
@@ -17,11 +19,6 @@ struct Relocations {
   absl::flat_hash_map<uint64_t, std::string> by_slot;  // GOT word -> symbol
   std::vector<uint64_t> plt_slots;                     // GOT words of .rela.plt in order
 };
-
-std::string WithoutVersion(const char* name) {
-  const std::string_view text = name;
-  return std::string(text.substr(0, text.find('@')));
-}
 
 Relocations ReadRelocations(const ElfFile& module, const SymbolTable& symbols) {
   Relocations result;
@@ -58,7 +55,7 @@ Relocations ReadRelocations(const ElfFile& module, const SymbolTable& symbols) {
       }
       const char* name = elf_strptr(module.elf(), names.sh_link, symbol.st_name);
       if (name != nullptr && *name != '\0') {
-        result.by_slot.emplace(rela.r_offset, WithoutVersion(name));
+        result.by_slot.emplace(rela.r_offset, std::string(WithoutVersion(name)));
       }
     }
   }

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "symbolizer/file_stamp.h"
 #include "symbolizer/whole_io.h"
 
 namespace memtrace::symbolizer {
@@ -115,7 +116,7 @@ void TrimPrivateDirectory(const std::string& directory, const PrivateKind& kind,
     const auto bytes = static_cast<uint64_t>(st.st_size);
     total += bytes;
     if (path != kept) {
-      all.push_back({int64_t{st.st_mtim.tv_sec} * 1'000'000'000 + st.st_mtim.tv_nsec, bytes, path});
+      all.push_back({NsOf(st.st_mtim), bytes, path});
     }
   }
   closedir(open);

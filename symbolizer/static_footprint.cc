@@ -15,6 +15,7 @@
 #include "symbolizer/debug_file_finder.h"
 #include "symbolizer/demangle.h"
 #include "symbolizer/elf_file.h"
+#include "symbolizer/elf_symbols.h"
 #include "symbolizer/module_file.h"
 
 namespace memtrace::symbolizer {
@@ -98,11 +99,9 @@ class Reader {
                    symbol.st_shndx != SHN_UNDEF && symbol.st_size != 0 &&
                    symbol.st_value + symbol.st_size > symbol.st_value) {
           const bool local = GELF_ST_BIND(symbol.st_info) == STB_LOCAL;
-          std::string plain = name;
-          plain.resize(std::min(plain.find('@'), plain.size()));  // its version
           symbol_at_.Add(symbol.st_value, symbol.st_value + symbol.st_size,
                          static_cast<uint32_t>(symbols_.size()));
-          symbols_.push_back({std::move(plain), local ? file : ""});
+          symbols_.push_back({std::string(WithoutVersion(name)), local ? file : ""});
         }
       }
     }
@@ -224,9 +223,7 @@ StaticFootprint FindFootprint(const Module& module, const Options& options) {
   if (answer.given && Decode(answer.bytes, &result)) return result;
   result = {};
   result.state = ModuleState::kUnreadable;
-  result.message = absl::StrCat(module.path, ": ",
-                                answer.given ? "no answer from the process that reads it"
-                                             : answer.why_not);
+  result.message = absl::StrCat(module.path, ": ", answer.why_not);
   return result;
 }
 

@@ -118,8 +118,7 @@ ModuleResult SymbolizerProcess::AskProcess(const Module& module,
   spent_ += std::chrono::ceil<milliseconds>(std::chrono::steady_clock::now() - begin);
   ModuleResult result;
   if (answer.given && DecodeAnswer(answer.bytes, addresses.size(), &result)) return result;
-  return Failed(module, addresses.size(),
-                answer.given ? "no answer from the process that reads it" : answer.why_not);
+  return Failed(module, addresses.size(), answer.why_not);
 }
 
 }  // namespace memtrace::symbolizer

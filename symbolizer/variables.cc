@@ -126,9 +126,7 @@ VariablesResult FindVariables(const Options& options, const Module& module,
   });
   VariablesResult result;
   if (answer.given && DecodeVariables(answer.bytes, queries.size(), &result)) return result;
-  result.message = absl::StrCat(module.path, ": ", answer.given
-                                                       ? "no answer from the process that reads it"
-                                                       : answer.why_not);
+  result.message = absl::StrCat(module.path, ": ", answer.why_not);
   result.variables.assign(queries.size(), {});
   return result;
 }

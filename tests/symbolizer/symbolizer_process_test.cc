@@ -148,6 +148,20 @@ TEST(SymbolizerProcessTest, AnAnswerWithoutEndIsNotAwaited) {
                 "too many names");
 }
 
+TEST(SymbolizerProcessTest, BytesThatAreNoAnswerCostTheNamesAndSaySo) {
+  for (const bool by_server : {false, true}) {
+    SymbolizerProcess process({});
+    process.ReplaceWorkForTesting([](const Module&, std::span<const Address>) {
+      ModuleResult result = Known();
+      result.frames.pop_back();  // of another question
+      return result;
+    });
+    if (by_server) process.StartForkServer();
+    ExpectNoNames(process.Symbolize(kModule, kAddresses),
+                  "no answer from the process that reads it");
+  }
+}
+
 TEST(SymbolizerProcessTest, AModuleWithoutAFileCostsNoProcess) {
   const Module missing = {.path = "/nowhere/module.so", .build_id = std::string(20, 'x')};
   SymbolizerProcess process({});

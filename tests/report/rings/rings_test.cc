@@ -442,6 +442,17 @@ TEST_F(FootprintTest, InACrateOfRustTheDeclarationsHaveTheSource) {
   for (const auto& item : footprint.items) EXPECT_THAT(item.unit, Not(HasSubstr("@")));
 }
 
+// A version is no part of a name; tcc's "malloc@plt" has none, and is not what it leads to.
+TEST_F(FootprintTest, AStubKeepsItsName) {
+  const std::string program = Build("-g");
+  const std::string command = absl::StrCat("objcopy --redefine-sym used=malloc@plt "
+                                           "--redefine-sym table=table@@V1 ", program);
+  ASSERT_EQ(std::system(command.c_str()), 0) << command;
+  const auto items = Items(symbolizer::FindFootprint({program, ""}, {}));
+  EXPECT_GT(items.at("one.c/malloc@plt").text, 10u);
+  EXPECT_EQ(items.at("one.c/table").data, 400u);
+}
+
 TEST_F(FootprintTest, WhatIsNoModuleIsSaid) {
   EXPECT_EQ(symbolizer::FindFootprint({"/nowhere", ""}, {}).state,
             symbolizer::ModuleState::kNotFound);
