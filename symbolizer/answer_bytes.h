@@ -64,6 +64,7 @@ class AnswerReader {
   }
   bool ok() const { return ok_; }
   bool at_end() const { return rest_.empty(); }
+  std::string_view rest() const { return rest_; }
 
  private:
   bool Has(size_t bytes) { return ok_ &= bytes <= rest_.size(); }

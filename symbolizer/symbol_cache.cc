@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "format/build_id_note.h"
+#include "symbolizer/answer_bytes.h"
 #include "symbolizer/elf_file.h"
 #include "symbolizer/module_answer.h"
 #include "symbolizer/own_build.h"
@@ -24,15 +24,13 @@ constexpr uint64_t kCalled = uint64_t{1} << 63;  // of a key: Address::called
 
 uint64_t KeyOf(const Address& address) { return address.offset | (address.called ? kCalled : 0); }
 
-void PutNumber(uint64_t number, std::string* out) {
-  out->append(reinterpret_cast<const char*>(&number), sizeof(number));
-}
-
-bool TakeNumber(std::string_view* rest, uint64_t* number) {
-  if (rest->size() < sizeof(*number)) return false;
-  std::memcpy(number, rest->data(), sizeof(*number));
-  rest->remove_prefix(sizeof(*number));
-  return true;
+// Modules without a build-id, and offsets that no entry can have, are not kept.
+bool MayHaveEntry(const Module& module, std::span<const Address> addresses) {
+  return !module.build_id.empty() && module.build_id.size() <= format::kMaxBuildIdBytes &&
+         !OwnBuildId().empty() &&
+         std::all_of(addresses.begin(), addresses.end(), [](const Address& address) {
+           return address.is_return_address && address.offset < kCalled;
+         });
 }
 
 // Only what will still be true next time.
@@ -41,6 +39,11 @@ bool MayBeKept(const Options& options, const ModuleResult& result) {
       result.state == ModuleState::kDebugInfo || result.state == ModuleState::kSymbolsOnly;
   // A server that has no debug file today may have one tomorrow.
   return found && !(options.debuginfod && result.state != ModuleState::kDebugInfo);
+}
+
+bool IsGone(ModuleState state) {
+  return state == ModuleState::kBuildIdDiffers || state == ModuleState::kNotFound ||
+         state == ModuleState::kUnreadable;
 }
 
 bool StillTrue(const std::vector<FileStamp>& stamps) {
@@ -83,14 +86,14 @@ std::string SymbolCache::PathOf(const Options& options, const Module& module) co
 std::optional<SymbolCache::Entry> SymbolCache::Load(const std::string& path) const {
   std::string content;
   if (!ReadSealedFile(path, kKind.magic, &content)) return std::nullopt;
-  std::string_view rest = content;
-  uint64_t count = 0;
-  if (!TakeNumber(&rest, &count) || count > rest.size() / sizeof(uint64_t)) return std::nullopt;
+  AnswerReader in(content);
+  const uint64_t count = in.Number64();
+  if (count > in.rest().size() / sizeof(uint64_t)) return std::nullopt;
   Entry entry;
   entry.keys.resize(count);
-  for (uint64_t& key : entry.keys) TakeNumber(&rest, &key);
+  for (uint64_t& key : entry.keys) key = in.Number64();
   if (!std::is_sorted(entry.keys.begin(), entry.keys.end()) ||
-      !DecodeAnswer(rest, entry.keys.size(), &entry.result)) {
+      !DecodeAnswer(in.rest(), entry.keys.size(), &entry.result)) {
     return std::nullopt;
   }
   return entry;
@@ -98,115 +101,126 @@ std::optional<SymbolCache::Entry> SymbolCache::Load(const std::string& path) con
 
 void SymbolCache::Store(const std::string& path, const Entry& entry) {
   std::string content;
-  PutNumber(entry.keys.size(), &content);
-  for (const uint64_t key : entry.keys) PutNumber(key, &content);
+  Put64(entry.keys.size(), &content);
+  for (const uint64_t key : entry.keys) Put64(key, &content);
   content += EncodeAnswer(entry.result);
   if (MakePrivateDirectory(directory_) && WriteSealedFile(path, kKind.magic, content)) {
     TrimPrivateDirectory(directory_, kKind, most_bytes_, path);
   }
 }
 
+const std::vector<Frame>* SymbolCache::Entry::Find(const Address& address) const {
+  const auto at = std::lower_bound(keys.begin(), keys.end(), KeyOf(address));
+  return at != keys.end() && *at == KeyOf(address) ? &result.frames[at - keys.begin()] : nullptr;
+}
+
+SymbolCache::Lookup SymbolCache::LookUp(const std::optional<Entry>& known,
+                                        std::span<const Address> addresses) {
+  Lookup lookup;
+  lookup.answer.frames.resize(addresses.size());
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    const std::vector<Frame>* frames = known.has_value() ? known->Find(addresses[i]) : nullptr;
+    if (frames != nullptr) {
+      lookup.answer.frames[i] = *frames;
+    } else {
+      lookup.unknown.push_back(addresses[i]);
+      lookup.places.push_back(i);
+    }
+  }
+  hits_ += addresses.size() - lookup.unknown.size();
+  misses_ += lookup.unknown.size();
+  return lookup;
+}
+
+ModuleResult SymbolCache::FromBefore(const Entry& before, const Module& module,
+                                     std::span<const Address> addresses, ModuleState now) {
+  ModuleResult answer;
+  answer.frames.resize(addresses.size());
+  size_t lacks = 0;
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    const std::vector<Frame>* frames = before.Find(addresses[i]);
+    if (frames == nullptr) {
+      ++lacks;
+    } else {
+      answer.frames[i] = *frames;
+    }
+  }
+  hits_ += addresses.size() - lacks;
+  misses_ -= addresses.size() - lacks;
+  CopyAllButFrames(before.result, &answer);
+  answer.from_before = true;
+  answer.missed = absl::StrCat(
+      module.path, now == ModuleState::kBuildIdDiffers ? " is another build now" : " is gone",
+      ": its names are those of an earlier report",
+      lacks == 0
+          ? ""
+          : absl::StrCat(", which ", lacks, " of its ", addresses.size(), " addresses lack"));
+  return answer;
+}
+
+SymbolCache::Entry SymbolCache::Merge(std::optional<Entry> known,
+                                      std::span<const Address> unknown, ModuleResult found) {
+  std::vector<std::pair<uint64_t, std::vector<Frame>*>> all;
+  if (known.has_value()) {
+    for (size_t i = 0; i < known->keys.size(); ++i) {
+      all.emplace_back(known->keys[i], &known->result.frames[i]);
+    }
+  }
+  for (size_t i = 0; i < unknown.size(); ++i) {
+    all.emplace_back(KeyOf(unknown[i]), &found.frames[i]);
+  }
+  std::sort(all.begin(), all.end());
+  Entry entry;
+  for (auto& [key, frames] : all) {
+    if (!entry.keys.empty() && entry.keys.back() == key) continue;
+    entry.keys.push_back(key);
+    entry.result.frames.push_back(std::move(*frames));
+  }
+  // For what is called no debug information is opened: what there is of that says an answer with
+  // places.
+  CopyAllButFrames(AsksForPlaces(unknown) ? found : known->result, &entry.result);
+  return entry;
+}
+
 ModuleResult SymbolCache::Symbolize(const Options& options, const Module& module,
                                     std::span<const Address> addresses, const Ask& ask) {
-  const auto is_other = [](const Address& address) {
-    return !address.is_return_address || address.offset >= kCalled;
-  };
-  if (directory_.empty() || module.build_id.empty() ||
-      module.build_id.size() > format::kMaxBuildIdBytes || OwnBuildId().empty() ||
-      std::any_of(addresses.begin(), addresses.end(), is_other)) {
+  if (directory_.empty() || !MayHaveEntry(module, addresses)) {
     misses_ += addresses.size();
     return ask(module, addresses);
   }
   const std::string path = PathOf(options, module);
   std::optional<Entry> known = Load(path), before;
   if (known.has_value() && !StillTrue(known->result.files)) known.swap(before);
-
-  const auto find = [](const Entry& entry, const Address& address) {
-    const auto at = std::lower_bound(entry.keys.begin(), entry.keys.end(), KeyOf(address));
-    const bool there = at != entry.keys.end() && *at == KeyOf(address);
-    return there ? static_cast<size_t>(at - entry.keys.begin()) : SIZE_MAX;
-  };
-  ModuleResult answer;
-  answer.frames.resize(addresses.size());
-  std::vector<Address> asked;
-  std::vector<size_t> places;  // of these in `addresses`
-  for (size_t i = 0; i < addresses.size(); ++i) {
-    const size_t at = known.has_value() ? find(*known, addresses[i]) : SIZE_MAX;
-    if (at != SIZE_MAX) {
-      answer.frames[i] = known->result.frames[at];
-    } else {
-      asked.push_back(addresses[i]);
-      places.push_back(i);
-    }
-  }
-  hits_ += addresses.size() - asked.size();
-  misses_ += asked.size();
-  if (asked.empty() && known.has_value()) {
+  Lookup lookup = LookUp(known, addresses);
+  const std::vector<Address>& unknown = lookup.unknown;
+  ModuleResult& answer = lookup.answer;
+  if (unknown.empty() && known.has_value()) {
     CopyAllButFrames(known->result, &answer);
-    return answer;
+    return std::move(answer);
   }
-  ModuleResult found = ask(module, asked);
-  const bool gone = found.state == ModuleState::kBuildIdDiffers ||
-                    found.state == ModuleState::kNotFound ||
-                    found.state == ModuleState::kUnreadable;
-  if (gone && before.has_value()) {
-    // They are of this build, whatever lies in its place today.
-    size_t lacks = 0;
-    for (size_t i = 0; i < addresses.size(); ++i) {
-      const size_t at = find(*before, addresses[i]);
-      if (at == SIZE_MAX) {
-        ++lacks;
-      } else {
-        answer.frames[i] = before->result.frames[at];
-      }
-    }
-    hits_ += addresses.size() - lacks;
-    misses_ -= addresses.size() - lacks;
-    CopyAllButFrames(before->result, &answer);
-    answer.from_before = true;
-    answer.missed = absl::StrCat(
-        module.path,
-        found.state == ModuleState::kBuildIdDiffers ? " is another build now" : " is gone",
-        ": its names are those of an earlier report",
-        lacks == 0
-            ? ""
-            : absl::StrCat(", which ", lacks, " of its ", addresses.size(), " addresses lack"));
-    return answer;
+  ModuleResult found = ask(module, unknown);
+  // They are of this build, whatever lies in its place today.
+  if (IsGone(found.state) && before.has_value()) {
+    return FromBefore(*before, module, addresses, found.state);
   }
-  // For what is called no debug information is opened: what there is of that says
-  // an answer with places.
-  const bool has_places = AsksForPlaces(asked);
+  // Without places nothing says what debug information there is (see Merge).
+  const bool has_places = AsksForPlaces(unknown);
   if (!has_places && !known.has_value()) return found;
   if (!MayBeKept(options, has_places ? found : known->result) ||
-      found.frames.size() != asked.size()) {
-    return asked.size() == addresses.size() ? found : ask(module, addresses);
+      found.frames.size() != unknown.size()) {
+    return unknown.size() == addresses.size() ? found : ask(module, addresses);
   }
   // The files were changed between the two looks at them.
-  if (has_places && known.has_value() && found.files != known->result.files)
+  if (has_places && known.has_value() && found.files != known->result.files) {
     return ask(module, addresses);
-
-  Entry entry;
-  std::vector<std::pair<uint64_t, std::vector<Frame>*>> merged;
-  if (known.has_value()) {
-    for (size_t i = 0; i < known->keys.size(); ++i) {
-      merged.emplace_back(known->keys[i], &known->result.frames[i]);
-    }
   }
-  for (size_t i = 0; i < asked.size(); ++i) {
-    answer.frames[places[i]] = found.frames[i];
-    merged.emplace_back(KeyOf(asked[i]), &found.frames[i]);
+  for (size_t i = 0; i < unknown.size(); ++i) {
+    answer.frames[lookup.places[i]] = found.frames[i];
   }
-  std::sort(merged.begin(), merged.end());
-  for (auto& [key, frames] : merged) {
-    if (!entry.keys.empty() && entry.keys.back() == key) continue;
-    entry.keys.push_back(key);
-    entry.result.frames.push_back(std::move(*frames));
-  }
-  const ModuleResult& about = has_places ? found : known->result;
-  CopyAllButFrames(about, &entry.result);
-  CopyAllButFrames(about, &answer);
+  const Entry entry = Merge(std::move(known), unknown, std::move(found));
+  CopyAllButFrames(entry.result, &answer);
   Store(path, entry);
-  return answer;
+  return std::move(answer);
 }
 
 }  // namespace memtrace::symbolizer

@@ -58,8 +58,23 @@ class SymbolCache {
     // `result` has their frames.
     std::vector<uint64_t> keys;
     ModuleResult result;
+
+    // Null: it has none of that address.
+    const std::vector<Frame>* Find(const Address& address) const;
+  };
+  struct Lookup {
+    ModuleResult answer;           // with the frames that are known
+    std::vector<Address> unknown;  // the addresses that are not
+    std::vector<size_t> places;    // of these among all
   };
 
+  Lookup LookUp(const std::optional<Entry>& known, std::span<const Address> addresses);
+  // What an entry of another time says of a module that is gone, or replaced, `now`.
+  ModuleResult FromBefore(const Entry& before, const Module& module,
+                          std::span<const Address> addresses, ModuleState now);
+  // What was known and what was found of `unknown`, each address once.
+  static Entry Merge(std::optional<Entry> known, std::span<const Address> unknown,
+                     ModuleResult found);
   std::optional<Entry> Load(const std::string& path) const;
   void Store(const std::string& path, const Entry& entry);
 
