@@ -9,6 +9,7 @@
 #include "symbolizer/elf_file.h"
 #include "symbolizer/elf_symbols.h"
 #include "symbolizer/module_file.h"
+#include "symbolizer/module_question.h"
 
 namespace memtrace::symbolizer {
 namespace {
@@ -116,8 +117,8 @@ std::string EncodeQuestion(const Module& module, const std::string& sysroot,
                            std::span<const std::string_view> names,
                            std::span<const std::string_view> texts) {
   std::string bytes;
-  for (const std::string* text : {&module.path, &module.build_id, &sysroot}) Put(*text, &bytes);
-  Put64(static_cast<uint64_t>(module.loaded_ns), &bytes);
+  PutModule(module, &bytes);
+  Put(sysroot, &bytes);
   for (const auto& list : {names, texts}) {
     Put(static_cast<uint32_t>(list.size()), &bytes);
     for (const std::string_view text : list) Put(text, &bytes);
@@ -135,11 +136,8 @@ std::vector<std::string_view> ReadList(AnswerReader* in) {
 
 std::string AnswerNames(std::string_view question) {
   AnswerReader in(question);
-  Module module;
-  module.path = in.Text();
-  module.build_id = in.Text();
+  const Module module = TakeModule(&in);
   const std::string sysroot(in.Text());
-  module.loaded_ns = static_cast<int64_t>(in.Number64());
   const std::vector<std::string_view> names = ReadList(&in), texts = ReadList(&in);
   return Encode(ReadNames(module, sysroot, names, texts));
 }

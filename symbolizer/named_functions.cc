@@ -5,11 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "symbolizer/ask_child.h"
 #include "symbolizer/elf_file.h"
 #include "symbolizer/elf_symbols.h"
 #include "symbolizer/module_file.h"
-#include "symbolizer/symbolizer_process.h"
 
 namespace memtrace::symbolizer {
 namespace {
@@ -41,15 +39,28 @@ std::string ReadFunctions(const Options& options, const Module& module,
 
 }  // namespace
 
-std::vector<NamedRange> FindNamedFunctions(const Options& options, const Module& module,
-                                              std::span<const std::string_view> prefixes) {
+std::string AnswerNamedFunctions(const Options& options, std::string_view question) {
+  AnswerReader in(question);
+  const Module module = TakeModule(&in);
+  std::vector<std::string_view> prefixes(in.Count(sizeof(uint32_t)));
+  for (std::string_view& prefix : prefixes) prefix = in.Text();
+  return ReadFunctions(options, module, prefixes);
+}
+
+std::vector<NamedRange> FindNamedFunctions(const AskReader& ask, const Module& module,
+                                           std::span<const std::string_view> prefixes) {
   std::vector<NamedRange> ranges;
   if (IsNoFile(module.path)) return ranges;
-  const ChildAnswer answer =
-      AskChild(SymbolizerProcess::LimitsFor(options).module, kMostFunctions * sizeof(NamedRange),
-               [&] { return ReadFunctions(options, module, prefixes); });
-  if (!answer.given || answer.bytes.size() % sizeof(NamedRange) != 0) return ranges;
-  ranges.resize(answer.bytes.size() / sizeof(NamedRange));
+  std::string question;
+  PutModule(module, &question);
+  Put(static_cast<uint32_t>(prefixes.size()), &question);
+  for (const std::string_view prefix : prefixes) Put(prefix, &question);
+  const ChildAnswer answer = ask(question);
+  const size_t count = answer.bytes.size() / sizeof(NamedRange);
+  if (!answer.given || count > kMostFunctions || answer.bytes.size() % sizeof(NamedRange) != 0) {
+    return ranges;
+  }
+  ranges.resize(count);
   if (!ranges.empty()) std::memcpy(ranges.data(), answer.bytes.data(), answer.bytes.size());
   return ranges;
 }

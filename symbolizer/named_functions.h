@@ -9,9 +9,11 @@
 #include <compare>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "symbolizer/module_question.h"
 #include "symbolizer/symbolizer.h"
 
 namespace memtrace::symbolizer {
@@ -23,8 +25,11 @@ struct NamedRange {
 };
 
 // Functions with a size whose linkage names begin with one of `prefixes`: by address, each once.
-std::vector<NamedRange> FindNamedFunctions(const Options& options, const Module& module,
-                                              std::span<const std::string_view> prefixes);
+// By SymbolizerProcess::FindNamedFunctions().
+std::vector<NamedRange> FindNamedFunctions(const AskReader& ask, const Module& module,
+                                           std::span<const std::string_view> prefixes);
+// The answer of the child to that question.
+std::string AnswerNamedFunctions(const Options& options, std::string_view question);
 
 }  // namespace memtrace::symbolizer
 

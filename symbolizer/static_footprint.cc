@@ -1,7 +1,6 @@
 #include "symbolizer/static_footprint.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -10,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "symbolizer/address_map.h"
 #include "symbolizer/answer_bytes.h"
-#include "symbolizer/ask_child.h"
 #include "symbolizer/data_units.h"
 #include "symbolizer/debug_file_finder.h"
 #include "symbolizer/demangle.h"
@@ -215,10 +213,15 @@ bool Decode(std::string_view bytes, StaticFootprint* out) {
 
 }  // namespace
 
-StaticFootprint FindFootprint(const Module& module, const Options& options) {
-  const ChildAnswer answer = AskChild(std::chrono::seconds(120), size_t{256} << 20, [&] {
-    return Encode(ReadFootprint(module, options));
-  });
+std::string AnswerFootprint(const Options& options, std::string_view question) {
+  AnswerReader in(question);
+  return Encode(ReadFootprint(TakeModule(&in), options));
+}
+
+StaticFootprint FindFootprint(const AskReader& ask, const Module& module) {
+  std::string question;
+  PutModule(module, &question);
+  const ChildAnswer answer = ask(question);
   StaticFootprint result;
   if (answer.given && Decode(answer.bytes, &result)) return result;
   result = {};

@@ -15,8 +15,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "symbolizer/module_question.h"
 #include "symbolizer/symbolizer.h"
 
 namespace memtrace::symbolizer {
@@ -47,7 +49,10 @@ struct StaticFootprint {
   std::vector<FootprintItem> items;   // add up to that
 };
 
-StaticFootprint FindFootprint(const Module& module, const Options& options);
+// By SymbolizerProcess::FindFootprint().
+StaticFootprint FindFootprint(const AskReader& ask, const Module& module);
+// The answer of the child to that question.
+std::string AnswerFootprint(const Options& options, std::string_view question);
 
 }  // namespace memtrace::symbolizer
 

@@ -10,20 +10,19 @@
 #include "symbolizer/ask_child.h"
 #include "symbolizer/module_answer.h"
 #include "symbolizer/module_file.h"
+#include "symbolizer/module_question.h"
 
 namespace memtrace::symbolizer {
 namespace {
 
 using std::chrono::milliseconds;
 
-enum Works : size_t { kSymbols, kNames };
+// In the order in which the fork server has them.
+enum Works : size_t { kSymbols, kNames, kVariables, kFunctions, kFootprint };
 
-// The question of this process is believed.
 std::string EncodeQuestion(const Module& module, std::span<const Address> addresses) {
   std::string bytes;
-  Put(module.path, &bytes);
-  Put(module.build_id, &bytes);
-  Put64(static_cast<uint64_t>(module.loaded_ns), &bytes);
+  PutModule(module, &bytes);
   Put(static_cast<uint32_t>(addresses.size()), &bytes);
   for (const Address& address : addresses) {
     Put64(address.offset, &bytes);
@@ -34,9 +33,7 @@ std::string EncodeQuestion(const Module& module, std::span<const Address> addres
 
 void DecodeQuestion(std::string_view bytes, Module* module, std::vector<Address>* addresses) {
   AnswerReader in(bytes);
-  module->path = in.Text();
-  module->build_id = in.Text();
-  module->loaded_ns = static_cast<int64_t>(in.Number64());
+  *module = TakeModule(&in);
   addresses->resize(in.Count(sizeof(uint64_t) + sizeof(uint32_t)));
   for (Address& address : *addresses) {
     address.offset = in.Number64();
@@ -65,12 +62,20 @@ SymbolizerProcess::Limits SymbolizerProcess::LimitsFor(const Options& options) {
 SymbolizerProcess::SymbolizerProcess(Options options, const Limits& limits)
     : options_(std::move(options)),
       cache_(options_.cache_dir),
-      work_([this](const Module& module,
-                                           std::span<const Address> addresses) {
+      work_([this](const Module& module, std::span<const Address> addresses) {
         return Symbolizer(options_).Symbolize(module, addresses);
       }),
       fork_server_({[this](std::string_view question) { return AnswerSymbols(question); },
-             [](std::string_view question) { return AnswerNames(question); }}),
+                    [](std::string_view question) { return AnswerNames(question); },
+                    [this](std::string_view question) {
+                      return AnswerVariables(options_, question);
+                    },
+                    [this](std::string_view question) {
+                      return AnswerNamedFunctions(options_, question);
+                    },
+                    [this](std::string_view question) {
+                      return AnswerFootprint(options_, question);
+                    }}),
       limits_(limits) {}
 
 ModuleResult SymbolizerProcess::Symbolize(const Module& module,
@@ -96,6 +101,26 @@ ModuleNames SymbolizerProcess::FindNames(const Module& module,
         return fork_server_.Ask(kNames, question, time, most_bytes);
       },
       module, options_.sysroot, names, texts);
+}
+
+AskReader SymbolizerProcess::ReaderFor(size_t work) {
+  return [this, work](std::string_view question) {
+    return fork_server_.Ask(work, question, limits_.module, limits_.answer_bytes);
+  };
+}
+
+VariablesResult SymbolizerProcess::FindVariables(const Module& module,
+                                                 std::span<const VariableQuery> queries) {
+  return symbolizer::FindVariables(ReaderFor(kVariables), module, queries);
+}
+
+std::vector<NamedRange> SymbolizerProcess::FindNamedFunctions(
+    const Module& module, std::span<const std::string_view> prefixes) {
+  return symbolizer::FindNamedFunctions(ReaderFor(kFunctions), module, prefixes);
+}
+
+StaticFootprint SymbolizerProcess::FindFootprint(const Module& module) {
+  return symbolizer::FindFootprint(ReaderFor(kFootprint), module);
 }
 
 ModuleResult SymbolizerProcess::AskProcess(const Module& module,

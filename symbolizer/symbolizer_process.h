@@ -7,9 +7,9 @@
 // it found. When the child crashes, runs out of memory or takes too long, the module has
 // no names and its result says why; nothing else is lost.
 //
-// The child is forked and not executed: it has the caller's memory, limits and files. It
-// keeps nothing after its answer, dies with its parent, leaves no core, and its standard
-// error is closed to it. What it answers is checked like any other input.
+// The child is forked and not executed (ask_child.h), of the caller or of its fork server
+// (fork_server.h): it has the memory, limits and files of that one. What it answers is checked like
+// any other input.
 //
 // A module of which there is no file costs no child. With Options::cache_dir only what no cache
 // knows is asked of a child (symbol_cache.h).
@@ -24,11 +24,16 @@
 #include <functional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "symbolizer/fork_server.h"
 #include "symbolizer/module_names.h"
+#include "symbolizer/module_question.h"
+#include "symbolizer/named_functions.h"
+#include "symbolizer/static_footprint.h"
 #include "symbolizer/symbol_cache.h"
 #include "symbolizer/symbolizer.h"
+#include "symbolizer/variables.h"
 
 namespace memtrace::symbolizer {
 
@@ -54,9 +59,14 @@ class SymbolizerProcess {
   void StartForkServer() { fork_server_.Start(); }
 
   ModuleResult Symbolize(const Module& module, std::span<const Address> addresses);
-  // Does what the function of that name does (module_names.h), below Options::sysroot.
+  // Each does what the function of that name does (module_names.h, variables.h, named_functions.h,
+  // static_footprint.h), with these options.
   ModuleNames FindNames(const Module& module, std::span<const std::string_view> names,
                         std::span<const std::string_view> texts);
+  VariablesResult FindVariables(const Module& module, std::span<const VariableQuery> queries);
+  std::vector<NamedRange> FindNamedFunctions(const Module& module,
+                                             std::span<const std::string_view> prefixes);
+  StaticFootprint FindFootprint(const Module& module);
 
   // The function that the child calls in place of Symbolizer::Symbolize().
   using Work = std::function<ModuleResult(const Module&, std::span<const Address>)>;
@@ -65,6 +75,7 @@ class SymbolizerProcess {
 
  private:
   std::string AnswerSymbols(std::string_view question) const;
+  AskReader ReaderFor(size_t work);
   ModuleResult AskProcess(const Module& module, std::span<const Address> addresses);
 
   const Options options_;

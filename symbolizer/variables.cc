@@ -1,21 +1,18 @@
 #include "symbolizer/variables.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "symbolizer/address_map.h"
 #include "symbolizer/answer_bytes.h"
-#include "symbolizer/ask_child.h"
 #include "symbolizer/debug_file_finder.h"
 #include "symbolizer/demangle.h"
 #include "symbolizer/elf_file.h"
 #include "symbolizer/elf_symbols.h"
 #include "symbolizer/module_file.h"
 #include "symbolizer/symbol_table.h"
-#include "symbolizer/symbolizer_process.h"
 
 namespace memtrace::symbolizer {
 namespace {
@@ -118,12 +115,27 @@ bool DecodeVariables(std::string_view bytes, size_t queries, VariablesResult* re
   return in.ok() && in.at_end();
 }
 
-VariablesResult FindVariables(const Options& options, const Module& module,
+std::string AnswerVariables(const Options& options, std::string_view question) {
+  AnswerReader in(question);
+  const Module module = TakeModule(&in);
+  std::vector<VariableQuery> queries(in.Count(sizeof(uint64_t) + sizeof(uint32_t)));
+  for (VariableQuery& query : queries) {
+    query.offset = in.Number64();
+    query.is_thread_local = in.Number() != 0;
+  }
+  return EncodeVariables(ReadVariables(options, module, queries));
+}
+
+VariablesResult FindVariables(const AskReader& ask, const Module& module,
                               std::span<const VariableQuery> queries) {
-  const SymbolizerProcess::Limits limits = SymbolizerProcess::LimitsFor(options);
-  const ChildAnswer answer = AskChild(limits.module, limits.answer_bytes, [&] {
-    return EncodeVariables(ReadVariables(options, module, queries));
-  });
+  std::string question;
+  PutModule(module, &question);
+  Put(static_cast<uint32_t>(queries.size()), &question);
+  for (const VariableQuery& query : queries) {
+    Put64(query.offset, &question);
+    Put(query.is_thread_local ? 1 : 0, &question);
+  }
+  const ChildAnswer answer = ask(question);
   VariablesResult result;
   if (answer.given && DecodeVariables(answer.bytes, queries.size(), &result)) return result;
   result.message = absl::StrCat(module.path, ": ", answer.why_not);

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "symbolizer/module_question.h"
 #include "symbolizer/symbolizer.h"
 
 namespace memtrace::symbolizer {
@@ -34,10 +35,13 @@ struct VariablesResult {
   std::vector<Variable> variables;  // an answer for each query
 };
 
-VariablesResult FindVariables(const Options& options, const Module& module,
+// By SymbolizerProcess::FindVariables().
+VariablesResult FindVariables(const AskReader& ask, const Module& module,
                               std::span<const VariableQuery> queries);
+// The answer of the child to that question.
+std::string AnswerVariables(const Options& options, std::string_view question);
 
-// The answer of the child: any bytes are decoded or refused.
+// That answer: any bytes are decoded or refused.
 std::string EncodeVariables(const VariablesResult& result);
 bool DecodeVariables(std::string_view bytes, size_t queries, VariablesResult* result);
 

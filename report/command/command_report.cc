@@ -320,16 +320,16 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
     status = suppressions.AddFile(file);
     if (!status.ok()) return status;
   }
+  symbolizer::SymbolizerProcess symbolizer(options->symbolizer);
+  symbolizer.StartForkServer();
   HeapQuestions questions(flags.questions, options->scan, flags.suppress_children);
   options->analyze.leak_observer = questions.Observer();
   leak::Resolution& resolution = options->analyze.leaks.resolution;
   if (resolution.frames != 0) {
     const auto reader = TraceReader::Open(flags.file);
     if (!reader.ok()) return reader.status();
-    resolution.operator_new = FindOperatorNew((*reader)->metadata().modules, options->symbolizer);
+    resolution.operator_new = FindOperatorNew((*reader)->metadata().modules, &symbolizer);
   }
-  symbolizer::SymbolizerProcess symbolizer(options->symbolizer);
-  symbolizer.StartForkServer();
   Summary summary;
   auto& trace = LeakUntilExit(AnalyzeUntilInterrupted(flags, &*options, &symbolizer, &summary));
   if (!trace.ok()) return trace.status();
@@ -372,8 +372,7 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
   for (LeakScan& scan : (view->filtered() ? chosen : *trace).analysis.leak_scans) {
     if (&scan == view->leak_scan()) gate::MarkOfRuntime(*view, &scan);
   }
-  status = questions.Answer(*view, stacks, options->analyze.leaks.resolution,
-                            options->symbolizer);
+  status = questions.Answer(*view, stacks, options->analyze.leaks.resolution, &symbolizer);
   if (!status.ok()) return status;
   progress.Clear();
   WarnAboutLosses(flags, options->format, trace->analysis.coverage);

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "report/leak/leak_scans.h"
 #include "report/names/site_symbols.h"
-#include "symbolizer/variables.h"
+#include "symbolizer/symbolizer_process.h"
 
 namespace memtrace::report {
 
@@ -23,7 +23,7 @@ std::vector<StackId> HeapQuestions::Stacks() const {
 
 absl::Status HeapQuestions::Answer(const render::ReportView& view, const StackTable& stacks,
                                    const leak::Resolution& resolution,
-                                   const symbolizer::Options& symbolizer) {
+                                   symbolizer::SymbolizerProcess* symbolizer) {
   if (!questions_.any()) return absl::OkStatus();
   if (!held_.has_value()) {
     return absl::NotFoundError(absl::StrCat(
@@ -39,7 +39,7 @@ absl::Status HeapQuestions::Answer(const render::ReportView& view, const StackTa
     const int64_t loaded_ns =
         SiteSymbols::LoadedNs(view.analysis().process.start_realtime_ns, module);
     symbolizer::VariablesResult result =
-        symbolizer::FindVariables(symbolizer, {module.path, module.build_id, loaded_ns}, asked);
+        symbolizer->FindVariables({module.path, module.build_id, loaded_ns}, asked);
     leak::VariableAnswers answers{{}, std::move(result.message)};
     for (symbolizer::Variable& variable : result.variables) {
       answers.variables.push_back({std::move(variable.name), variable.start});

@@ -19,7 +19,7 @@
 #include "report/leak/graph_report.h"
 #include "report/leak/held_scan.h"
 #include "report/render/graph_view.h"
-#include "symbolizer/symbolizer.h"
+#include "symbolizer/symbolizer_process.h"
 
 namespace memtrace::report {
 
@@ -39,7 +39,8 @@ class HeapQuestions {
   std::vector<StackId> Stacks() const;
   // The arguments must outlive this object.
   absl::Status Answer(const render::ReportView& view, const StackTable& stacks,
-                      const leak::Resolution& resolution, const symbolizer::Options& symbolizer);
+                      const leak::Resolution& resolution,
+                      symbolizer::SymbolizerProcess* symbolizer);
   // After Answer(); nullptr: nothing was asked.
   const render::GraphView* answers() const { return answers_ ? &*answers_ : nullptr; }
 

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "format/trace_format.h"
-#include "symbolizer/named_functions.h"
+#include "symbolizer/symbolizer_process.h"
 
 namespace memtrace::report {
 namespace {
@@ -14,7 +14,7 @@ constexpr std::string_view kNewNames[] = {"_Znwm", "_Znam"};
 }  // namespace
 
 std::vector<leak::CodeRange> FindOperatorNew(const std::vector<ModuleRecord>& modules,
-                                             const symbolizer::Options& symbolizer) {
+                                             symbolizer::SymbolizerProcess* symbolizer) {
   std::vector<leak::CodeRange> ranges;
   for (const ModuleRecord& record : modules) {
     const ModuleInfo& module = record.info;
@@ -23,7 +23,7 @@ std::vector<leak::CodeRange> FindOperatorNew(const std::vector<ModuleRecord>& mo
     if (!name.starts_with("libstdc++") && !name.starts_with("libc++")) continue;
     const bool permanent = (module.flags & format::kModulePermanent) != 0;
     for (const symbolizer::NamedRange& range :
-         symbolizer::FindNamedFunctions(symbolizer, {module.path, module.build_id}, kNewNames)) {
+         symbolizer->FindNamedFunctions({module.path, module.build_id}, kNewNames)) {
       ranges.push_back({permanent ? format::kPermanentInstance : module.id.value,
                         module.bias + range.begin, module.bias + range.end});
     }

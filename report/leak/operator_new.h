@@ -8,7 +8,7 @@
 
 #include "report/leak/leak_options.h"
 #include "report/trace/trace_metadata.h"
-#include "symbolizer/symbolizer.h"
+#include "symbolizer/symbolizer_process.h"
 
 namespace memtrace::report {
 
@@ -16,7 +16,7 @@ namespace memtrace::report {
 // known by the names of their files. An operator new that a program has linked statically, or its
 // own, is a frame in memcheck's stacks as it is here.
 std::vector<leak::CodeRange> FindOperatorNew(const std::vector<ModuleRecord>& modules,
-                                             const symbolizer::Options& symbolizer);
+                                             symbolizer::SymbolizerProcess* symbolizer);
 
 }  // namespace memtrace::report
 

@@ -33,7 +33,7 @@ struct Flags {
 };
 
 // Adds the footprint of each file that was mapped, once, however often it was mapped.
-void AddFootprints(const Analysis& analysis, const symbolizer::Options& options,
+void AddFootprints(const Analysis& analysis, symbolizer::SymbolizerProcess* symbolizer,
                    render::Progress* progress, rings::SourceTree* tree,
                    std::vector<std::string>* notes) {
   std::set<std::pair<std::string, std::string>> seen;
@@ -45,11 +45,9 @@ void AddFootprints(const Analysis& analysis, const symbolizer::Options& options,
     const bool no_file = module.path.empty() || module.path[0] == '[' ||
                          (module.flags & (format::kModuleVdso | format::kModuleTracer)) != 0;
     if (no_file || !seen.insert({module.path, module.build_id}).second) continue;
-    const symbolizer::StaticFootprint footprint =
-        symbolizer::FindFootprint(
-            {module.path, module.build_id,
-             SiteSymbols::LoadedNs(analysis.process.start_realtime_ns, module)},
-            options);
+    const symbolizer::StaticFootprint footprint = symbolizer->FindFootprint(
+        {module.path, module.build_id,
+         SiteSymbols::LoadedNs(analysis.process.start_realtime_ns, module)});
     tree->AddFootprint(module.path, footprint);
     // A reason that holds for all modules, such as that no server was named, is one note.
     if (!footprint.missed.empty() && std::ranges::find(*notes, footprint.missed) == notes->end()) {
@@ -130,7 +128,7 @@ absl::Status Rings(Flags flags) {
   rings.footprints = !flags.no_static;
   rings.only = render::SelectionLinesWithRange(*view);
   if (rings.footprints) {
-    AddFootprints(trace->analysis, options->symbolizer, &progress, &tree, &rings.notes);
+    AddFootprints(trace->analysis, &symbolizer, &progress, &tree, &rings.notes);
   }
   AddNotes(trace->analysis, symbols, &rings.notes);
   tree.Finish();

@@ -11,9 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "symbolizer/demangle.h"
 #include "symbolizer/elf_file.h"
-#include "symbolizer/named_functions.h"
 #include "symbolizer/symbolizer_process.h"
-#include "symbolizer/variables.h"
 #include "tests/symbolizer/compiled_subject.h"
 
 namespace memtrace::symbolizer {
@@ -52,9 +50,11 @@ TEST_F(OddBuildsTest, ASymbolTableOfFewNamesHidesNoOthers) {
   EXPECT_EQ(result.frames[0][0].function, "exported_one");
   EXPECT_THAT(ChainsIn("keepme"), ElementsAre("keepme@?:0"));
   const std::string_view prefixes[] = {"exported_", "keepme"};
-  const std::vector<NamedRange> ranges = FindNamedFunctions({}, {.path = Path("program")}, prefixes);
+  SymbolizerProcess process(Options{});
+  const std::vector<NamedRange> ranges =
+      process.FindNamedFunctions({.path = Path("program")}, prefixes);
   EXPECT_THAT(ranges, SizeIs(2)) << "each once";
-  EXPECT_THAT(FindNamedFunctions({}, {.path = Path("whole.so")}, prefixes), SizeIs(2));
+  EXPECT_THAT(process.FindNamedFunctions({.path = Path("whole.so")}, prefixes), SizeIs(2));
 }
 
 TEST_F(OddBuildsTest, ADebugFilesSymbolsAreNotHiddenByFewOfTheModule) {
@@ -163,7 +163,7 @@ TEST_F(OddBuildsTest, NamesWithoutEndAreCut) {
   EXPECT_EQ(result.frames.at(0).at(0).function, function.substr(0, kMaxNameBytes - 3) + "...");
   const std::string place = Run("nm whole.so | awk '$3 == \"variable\" {print $1}'");
   const VariableQuery queries[] = {{std::stoull(place, nullptr, 16) + 1, false}};
-  const VariablesResult found = FindVariables({}, {.path = Path("program")}, queries);
+  const VariablesResult found = process.FindVariables({.path = Path("program")}, queries);
   EXPECT_EQ(found.variables.at(0).name, variable.substr(0, kMaxNameBytes - 3) + "...");
 }
 

@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <new>
 #include <string>
 
@@ -185,6 +186,27 @@ TEST(SymbolizerProcessTest, TheNumberOfModulesIsLimited) {
   ExpectKnown(process.Symbolize(kModule, kAddresses));
   ExpectKnown(process.Symbolize(kModule, kAddresses));
   ExpectNoNames(process.Symbolize(kModule, kAddresses), "too many modules");
+}
+
+// Its working directory is that of its begin, from which its children see files.
+TEST(SymbolizerProcessTest, ItsServerReadsTheFilesOfAllQuestions) {
+  const FixtureProgram fixture("gcc");
+  const std::filesystem::path path = fixture.path(), before = std::filesystem::current_path();
+  SymbolizerProcess process({});
+  std::filesystem::current_path("/");
+  process.StartForkServer();
+  std::filesystem::current_path(path.parent_path());
+  const Module module = {.path = "/proc/self/cwd/" + path.filename().string()};
+  const std::string_view names[] = {"_ZN4shop"};
+  const VariableQuery queries[] = {{0, false}};
+  EXPECT_TRUE(process.FindNamedFunctions(module, names).empty());
+  EXPECT_EQ(process.FindFootprint(module).state, ModuleState::kNotFound);
+  EXPECT_THAT(process.FindVariables(module, queries).message, HasSubstr("No such file"));
+  SymbolizerProcess without_server({});
+  EXPECT_FALSE(without_server.FindNamedFunctions(module, names).empty());
+  EXPECT_EQ(without_server.FindFootprint(module).state, ModuleState::kDebugInfo);
+  EXPECT_EQ(without_server.FindVariables(module, queries).message, "");
+  std::filesystem::current_path(before);
 }
 
 size_t OpenDescriptors() {

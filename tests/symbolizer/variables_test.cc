@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "symbolizer/named_functions.h"
+#include "symbolizer/symbolizer_process.h"
 
 __attribute__((used)) int g_table_of_the_test[16] = {1};
 __attribute__((used)) static int g_local_of_the_test[2] = {1, 2};
@@ -52,7 +52,7 @@ uint64_t ThreadLocalOffset(const void* address) {
 }
 
 VariablesResult Find(const std::vector<VariableQuery>& queries, const std::string& build_id = "") {
-  return FindVariables({}, {"/proc/self/exe", build_id}, queries);
+  return SymbolizerProcess({}).FindVariables({"/proc/self/exe", build_id}, queries);
 }
 
 TEST(VariablesTest, AreFoundByAnyAddressInThem) {
@@ -88,7 +88,7 @@ TEST(VariablesTest, OfAnotherBuildAreNotLookedUp) {
   const VariablesResult found = Find({{0, false}}, "another");
   EXPECT_NE(found.message, "");
   EXPECT_EQ(found.variables.at(0).name, "");
-  EXPECT_NE(FindVariables({}, {"/nowhere/app", ""}, {}).message, "");
+  EXPECT_NE(SymbolizerProcess({}).FindVariables({"/nowhere/app", ""}, {}).message, "");
 }
 
 TEST(VariablesTest, AnAnswerIsDecodedOrRefused) {
@@ -114,7 +114,8 @@ TEST(NamedFunctionsTest, OperatorNewIsWhereItIs) {
   const auto address = reinterpret_cast<uint64_t>(dlsym(RTLD_DEFAULT, "_Znam"));
   ASSERT_NE(dladdr(reinterpret_cast<void*>(address), &info), 0);
   const std::string_view names[] = {"_Znwm", "_Znam"};
-  const auto ranges = FindNamedFunctions({}, {info.dli_fname, ""}, names);
+  SymbolizerProcess process({});
+  const auto ranges = process.FindNamedFunctions({info.dli_fname, ""}, names);
   EXPECT_GE(ranges.size(), 4u);  // nothrow and aligned ones as well
   const uint64_t offset = address - reinterpret_cast<uint64_t>(info.dli_fbase);
   int found = 0;
@@ -123,7 +124,7 @@ TEST(NamedFunctionsTest, OperatorNewIsWhereItIs) {
     found += range.begin <= offset && offset < range.end;
   }
   EXPECT_EQ(found, 1);
-  EXPECT_TRUE(FindNamedFunctions({}, {"/nowhere/lib.so", ""}, names).empty());
+  EXPECT_TRUE(process.FindNamedFunctions({"/nowhere/lib.so", ""}, names).empty());
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "report/rings/rings_formats.h"
 #include "report/rings/source_tree.h"
 #include "symbolizer/static_footprint.h"
+#include "symbolizer/symbolizer_process.h"
 #include "tests/report/render/render_made_up.h"
 #include "tests/temp_dir.h"
 
@@ -265,6 +266,10 @@ TEST(RingsDataTest, CsvHasARowForEachNode) {
             "/home/user/app/src/main.cc/main,function,5,0,0,0,0,0,0,0,0,0,77,0,0\r\n");
 }
 
+symbolizer::StaticFootprint FootprintOf(const symbolizer::Module& module) {
+  return symbolizer::SymbolizerProcess({}).FindFootprint(module);
+}
+
 class FootprintTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -338,7 +343,7 @@ class FootprintTest : public ::testing::Test {
 
 TEST_F(FootprintTest, UnitsComeFromDebugInformation) {
   const std::string program = Build("-g");
-  const auto footprint = symbolizer::FindFootprint({program, ""}, {});
+  const auto footprint = FootprintOf({program, ""});
   EXPECT_EQ(footprint.state, symbolizer::ModuleState::kDebugInfo) << footprint.message;
   ExpectSizes(program, footprint);
   const auto items = Items(footprint);
@@ -362,7 +367,7 @@ TEST_F(FootprintTest, UnitsComeFromDebugInformation) {
 
 TEST_F(FootprintTest, WithoutDebugInformationLocalSymbolsHaveFiles) {
   const std::string program = Build("");
-  const auto footprint = symbolizer::FindFootprint({program, ""}, {});
+  const auto footprint = FootprintOf({program, ""});
   EXPECT_EQ(footprint.state, symbolizer::ModuleState::kSymbolsOnly);
   ExpectSizes(program, footprint);
   const auto items = Items(footprint);
@@ -372,7 +377,7 @@ TEST_F(FootprintTest, WithoutDebugInformationLocalSymbolsHaveFiles) {
 
 TEST_F(FootprintTest, AStrippedFileIsItsSections) {
   const std::string program = Build("-s");
-  const auto footprint = symbolizer::FindFootprint({program, ""}, {});
+  const auto footprint = FootprintOf({program, ""});
   ExpectSizes(program, footprint);
   EXPECT_GE(Items(footprint).at("/[.bss]").bss, 10300u);
 }
@@ -381,7 +386,7 @@ TEST_F(FootprintTest, LargeFilesAddUpToo) {
   for (const std::string& file : {std::string(MEMTRACE_BUILD_DIR "/bin/memtrace"),
                                  std::string("/usr/bin/python3.11")}) {
     if (!fs::exists(file)) continue;
-    const auto footprint = symbolizer::FindFootprint({file, ""}, {});
+    const auto footprint = FootprintOf({file, ""});
     ExpectSizes(file, footprint);
     EXPECT_GT(footprint.items.size(), 100u);
   }
@@ -402,7 +407,7 @@ TEST_F(FootprintTest, UnitsOfWhateverWayOfDebugInformation) {
     const std::string program = directory_ / "program";
     fs::remove(program);
     ASSERT_EQ(std::system(absl::StrCat("cd ", directory_.path(), " && ", way, " 2>&1").c_str()), 0) << way;
-    const auto footprint = symbolizer::FindFootprint({program, ""}, {});
+    const auto footprint = FootprintOf({program, ""});
     ExpectSizes(program, footprint);
     EXPECT_EQ(footprint.missed, "") << way;
     auto items = Items(footprint);
@@ -422,7 +427,7 @@ TEST_F(FootprintTest, WithoutItsSplitUnits) {
   for (const auto& entry : fs::directory_iterator(directory_.path())) {
     if (entry.path().extension() == ".dwo") fs::remove(entry.path());
   }
-  const auto footprint = symbolizer::FindFootprint({program, ""}, {});
+  const auto footprint = FootprintOf({program, ""});
   ExpectSizes(program, footprint);
   EXPECT_GT(Items(footprint)["two.c/main"].text, 10u);
   EXPECT_THAT(footprint.missed, HasSubstr(".dwo was not found"));
@@ -435,7 +440,7 @@ TEST_F(FootprintTest, InACrateOfRustTheDeclarationsHaveTheSource) {
       " && sed -i -e '/DW_AT_language/s/0x1d/0x1c/' -e 's|string \"two.c\"|string \"lib.rs/@/0.cgu\"|' two.s"
       " && cc -O1 -g -o program one.c two.s");
   ASSERT_EQ(std::system(command.c_str()), 0) << command;
-  const auto footprint = symbolizer::FindFootprint({directory_ / "program", ""}, {});
+  const auto footprint = FootprintOf({directory_ / "program", ""});
   auto items = Items(footprint);
   EXPECT_GT(items["two.c/main"].text, 10u);
   EXPECT_EQ(items["two.c/private_numbers"].data, 200u);
@@ -448,21 +453,21 @@ TEST_F(FootprintTest, AStubKeepsItsName) {
   const std::string command = absl::StrCat("objcopy --redefine-sym used=malloc@plt "
                                            "--redefine-sym table=table@@V1 ", program);
   ASSERT_EQ(std::system(command.c_str()), 0) << command;
-  const auto items = Items(symbolizer::FindFootprint({program, ""}, {}));
+  const auto items = Items(FootprintOf({program, ""}));
   EXPECT_GT(items.at("one.c/malloc@plt").text, 10u);
   EXPECT_EQ(items.at("one.c/table").data, 400u);
 }
 
 TEST_F(FootprintTest, WhatIsNoModuleIsSaid) {
-  EXPECT_EQ(symbolizer::FindFootprint({"/nowhere", ""}, {}).state,
+  EXPECT_EQ(FootprintOf({"/nowhere", ""}).state,
             symbolizer::ModuleState::kNotFound);
-  EXPECT_EQ(symbolizer::FindFootprint({"/etc/passwd", ""}, {}).state,
+  EXPECT_EQ(FootprintOf({"/etc/passwd", ""}).state,
             symbolizer::ModuleState::kUnreadable);
   // As /proc/PID/maps marks a file whose directory entry went, and another took its place.
   const std::string built = Build("");
-  EXPECT_EQ(symbolizer::FindFootprint({built + " (deleted)", ""}, {}).total,
-            symbolizer::FindFootprint({built, ""}, {}).total);
-  const auto other = symbolizer::FindFootprint({built, "another build-id"}, {});
+  EXPECT_EQ(FootprintOf({built + " (deleted)", ""}).total,
+            FootprintOf({built, ""}).total);
+  const auto other = FootprintOf({built, "another build-id"});
   EXPECT_THAT(other.message, HasSubstr("replaced since the trace: build-id "));
   EXPECT_EQ(other.state, symbolizer::ModuleState::kBuildIdDiffers);
   EXPECT_TRUE(other.items.empty());
@@ -473,7 +478,7 @@ TEST_F(FootprintTest, WhatIsNoModuleIsSaid) {
   for (size_t bytes = 0; bytes < whole.str().size(); bytes += 1999) {
     const std::string cut = directory_ / "cut";
     std::ofstream(cut, std::ios::binary) << whole.str().substr(0, bytes);
-    const auto footprint = symbolizer::FindFootprint({cut, ""}, {});
+    const auto footprint = FootprintOf({cut, ""});
     symbolizer::FootprintBytes items;
     for (const symbolizer::FootprintItem& item : footprint.items) items.Add(item.bytes);
     EXPECT_EQ(items, footprint.total) << bytes;
@@ -483,7 +488,7 @@ TEST_F(FootprintTest, WhatIsNoModuleIsSaid) {
 TEST_F(FootprintTest, TheTreeHasItInItsFolders) {
   const std::string program = Build("-g");
   SourceTree tree;
-  const auto footprint = symbolizer::FindFootprint({program, ""}, {});
+  const auto footprint = FootprintOf({program, ""});
   tree.AddFootprint(program, footprint);
   tree.Finish();
   EXPECT_EQ(tree.root().sum.fixed, footprint.total);
