@@ -12,9 +12,16 @@ namespace {
 
 constexpr size_t kFrameNames = 3, kFrameNumbers = 5;
 
-void PutName(std::string name, std::string* out) {
+void PutName(std::string_view text, std::string* out) {
+  std::string name(text);
   CutName(&name);
   Put(name, out);
+}
+
+// A part of a linkage name is the name of something else.
+std::string_view LinkageName(const Frame& frame) {
+  return frame.linkage_name.size() <= kMaxNameBytes ? std::string_view(frame.linkage_name)
+                                                    : std::string_view();
 }
 
 // Whether frames of `addresses` come next, which name texts that there are, not more than
@@ -41,7 +48,7 @@ bool FramesAreSound(AnswerReader in, const std::vector<std::string_view>& texts,
 std::string EncodeAnswer(const ModuleResult& result) {
   absl::flat_hash_map<std::string_view, uint32_t> numbers;
   std::string strings, frames;
-  const auto number_of = [&](const std::string& text) {
+  const auto number_of = [&](std::string_view text) {
     const auto [at, is_new] = numbers.try_emplace(text, static_cast<uint32_t>(numbers.size()));
     if (is_new) PutName(text, &strings);
     return at->second;
@@ -49,8 +56,9 @@ std::string EncodeAnswer(const ModuleResult& result) {
   for (const std::vector<Frame>& chain : result.frames) {
     Put(static_cast<uint32_t>(chain.size()), &frames);
     for (const Frame& frame : chain) {
-      for (const std::string* text : {&frame.function, &frame.linkage_name, &frame.file}) {
-        Put(number_of(*text), &frames);
+      for (const std::string_view text :
+           {std::string_view(frame.function), LinkageName(frame), std::string_view(frame.file)}) {
+        Put(number_of(text), &frames);
       }
       Put(frame.line, &frames);
       Put(frame.inlined ? 1 : 0, &frames);

@@ -4,7 +4,8 @@
 //   string = bytes:u32 byte*           each distinct one once, in `strings`
 //   frame  = function:u32 linkage_name:u32 file:u32 line:u32 inlined:u32
 //
-// Names are at most kMaxNameBytes long (demangle.h), cut where the file has longer ones.
+// Names are at most kMaxNameBytes long (demangle.h): longer ones of functions and files are cut,
+// longer linkage names left out.
 //
 // Decoding takes any bytes: every count is checked against what is left, and refused are names that
 // are longer, and texts that together are more than kMostTextBytes when each frame has its own.

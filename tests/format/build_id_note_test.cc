@@ -34,7 +34,8 @@ TEST(BuildIdNoteTest, IsFoundAmongOthers) {
                             Filled(Note(NT_GNU_BUILD_ID, "Go", "another")) +
                             Note(NT_GNU_BUILD_ID, "GNU", id);
   EXPECT_EQ(BuildIdIn(notes, 4), id);
-  EXPECT_EQ(BuildIdIn(Filled(Note(kOther, "GNU", "12", 8), 8) + Note(NT_GNU_BUILD_ID, "GNU", id, 8), 8),
+  EXPECT_EQ(BuildIdIn(Filled(Note(kOther, "GNU", "12", 8), 8) + Note(NT_GNU_BUILD_ID, "GNU", id, 8),
+                      8),
             id);
   EXPECT_EQ(BuildIdIn(Note(NT_GNU_BUILD_ID, "GNU", "ab"), 4), "ab") << "nothing fills it up";
 }

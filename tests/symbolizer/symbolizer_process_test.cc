@@ -277,13 +277,19 @@ TEST(ModuleAnswerTest, NamesOfAnyLengthAreCut) {
   ModuleResult long_names = Known();
   long_names.frames[0][0].function.assign(1'000'000, 'f');
   long_names.frames[0][0].linkage_name.assign(kMaxNameBytes, 'l');
+  long_names.frames[0][1].linkage_name.assign(kMaxNameBytes + 1, 'l');
+  long_names.frames[0][1].file.assign(kMaxNameBytes + 1, 'a');
   const std::string bytes = EncodeAnswer(long_names);
-  EXPECT_LT(bytes.size(), 3 * kMaxNameBytes);
+  EXPECT_LT(bytes.size(), 4 * kMaxNameBytes);
   ModuleResult result;
   ASSERT_TRUE(DecodeAnswer(bytes, 2, &result));
   const Frame& frame = result.frames.at(0).at(0);
   EXPECT_EQ(frame.function, std::string(kMaxNameBytes - 3, 'f') + "...");
   EXPECT_EQ(frame.linkage_name, long_names.frames[0][0].linkage_name);
+  const Frame& outer = result.frames.at(0).at(1);
+  EXPECT_EQ(outer.linkage_name, "") << "a part of it is another name";
+  EXPECT_EQ(outer.file, std::string(kMaxNameBytes - 3, 'a') + "...");
+  EXPECT_EQ(outer.line, 9u);
 }
 
 // Of one address with so many frames, which all have one name.
