@@ -201,7 +201,7 @@ class Watcher {
   // Once the program has ended: nullptr when it was no SIGKILL.
   const pressure::Kill* kill() const { return kill_.has_value() ? &*kill_ : nullptr; }
 
-  // For SpoolFollowerOptions::root_records. Not all of them: from the follower's thread.
+  // For SpoolFollowerOptions::root_records: all of them once. Not all: from the follower's thread.
   std::vector<uint8_t> Records(bool all) {
     std::vector<uint8_t> records;
     if (sampler_.has_value()) records = sampler_->Take(all);
@@ -214,7 +214,6 @@ class Watcher {
                        " of the program's control group; not the program."),
           &records);
     }
-    ended_ = false;  // told
     return records;
   }
 

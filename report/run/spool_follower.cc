@@ -144,7 +144,8 @@ void SpoolFollower::FinishIfEnded(std::unique_ptr<TraceFollower>& follower, bool
                                   const ProgramEnd* end) {
   const bool main = IsRoot(*follower) && IsNewestOfItsProcess(*follower);
   follower->Advance().IgnoreError();  // told when its process has ended
-  if (main && options_.root_records) {
+  if (main && options_.root_records && !all_root_records_taken_) {
+    all_root_records_taken_ = final;  // also where the trace is held on and looked at again
     follower->Append(options_.root_records(final)).IgnoreError();  // likewise
   }
   if (!ended) return;

@@ -46,8 +46,8 @@ struct SpoolFollowerOptions {
   bool keep_children = true;
   bool resume = false;    // take over what an interrupted run had packed
   bool verbose = false;   // a line for each finished trace
-  // Records to add to the root's trace (format/records.h), as they come and, `all`, when it ends.
-  // Called by the thread, and by Stop(). Empty: there are none.
+  // Records to add to the root's trace (format/records.h), as they come and, `all`, when it has
+  // ended: that once, as the last. Called by the thread, and by Stop(). Empty: there are none.
   std::function<std::vector<uint8_t>(bool all)> root_records;
 };
 
@@ -83,6 +83,7 @@ class SpoolFollower {
   absl::flat_hash_set<std::string> known_;  // raw paths that need no new look
   std::vector<std::unique_ptr<TraceFollower>> following_;  // in order of their start
   RunResult result_;
+  bool all_root_records_taken_ = false;  // by Stop()
 
   std::thread thread_;
   std::mutex mutex_;

@@ -106,6 +106,22 @@ TEST_F(SpoolFollowerTest, LeavesAProcessThatStillRunsAndFinishesItLater) {
   EXPECT_EQ(PackedTrace::Read(result.traces[0].path).events.at(1), MuchWords(1, 32));
 }
 
+TEST_F(SpoolFollowerTest, AsksForAllRecordsOnceHoweverLongTheTraceIsHeld) {
+  const Sleeper holder;  // its trace is looked at again and again, as one that a child holds
+  RawTrace root_trace(Raw("starter", holder.pid(), 1), holder.pid());
+  SpoolFollowerOptions options = Options(holder.pid());
+  int asked = 0, asked_afterwards = 0;
+  options.root_records = [&](bool all) {
+    (all ? asked : asked_afterwards) += all || asked != 0 ? 1 : 0;
+    return std::vector<uint8_t>();
+  };
+  SpoolFollower follower(spool_, options);
+  const ProgramEnd end;
+  EXPECT_THAT(follower.Stop(&end).still_running, SizeIs(1));
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(asked_afterwards, 0);
+}
+
 TEST_F(SpoolFollowerTest, DropsChildrenWhenTheyAreNotFollowed) {
   const uint32_t root = EndedPid(), child = EndedPid();
   RawTrace(Raw("sh", root, 1), root).AppendNote("root");
