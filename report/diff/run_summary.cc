@@ -15,6 +15,7 @@
 #include "report/render/process_end.h"
 #include "report/render/shell_words.h"
 #include "report/render/view.h"
+#include "report/tree/run_span.h"
 #include "report/tree/trace_set.h"
 #include "report/tree/tree_analysis.h"
 #include "report/tree/tree_view.h"
@@ -308,6 +309,14 @@ absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const Summary
   return run;
 }
 
+// The process that the run is named after: the first, and no log of the kernel beside it.
+const ProcessImage& FirstOf(const TreeAnalysis& tree) {
+  const auto first = std::ranges::find_if(tree.tree.order, [&](size_t image) {
+    return !tree.images[image].process.imported();
+  });
+  return tree.images[first != tree.tree.order.end() ? *first : tree.tree.order.front()];
+}
+
 absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
                                          const SummaryOptions& options) {
   const auto set = FindTraces(paths);
@@ -338,7 +347,7 @@ absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
   RunSummary run;
   run.name = paths.size() == 1 ? paths.front()
                                : absl::StrCat(paths.front(), " and ", paths.size() - 1, " more");
-  const ProcessImage& first = tree.images[tree.tree.order.front()];
+  const ProcessImage& first = FirstOf(tree);
   run.command = CommandText(first.process);
   run.end = EndOf(first.process);
   run.processes = tree.tree.processes;
@@ -360,16 +369,13 @@ absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
   if (not_scanned > kMostNamed) {
     run.notes.push_back(absl::StrCat(not_scanned - kMostNamed, " more processes were not scanned"));
   }
-  int64_t begin = INT64_MAX, end = INT64_MIN;
+  const RunSpan span = RunSpanOf(tree.images);
+  run.start_realtime_ns = span.start_realtime_ns;
+  run.duration_ns = span.own_duration_ns;
   for (const ProcessImage& image : tree.images) {
-    begin = std::min(begin, image.process.start_realtime_ns);
-    end = std::max(end, image.process.start_realtime_ns +
-                            static_cast<int64_t>(image.process.own_duration_ns()));
     run.without_exit_work |= image.process.has_exit_work();
     NoteCoverage(image.file, image.dropped_events, image.truncated, image.damage, image.part, &run);
   }
-  run.start_realtime_ns = begin;
-  run.duration_ns = static_cast<uint64_t>(std::max<int64_t>(end - begin, 0));
   for (const TreeAnalysis::Skipped& one : tree.skipped) {
     run.skipped.push_back(absl::StrCat("skipped ", one.file, ": ", one.why));
     run.notes.push_back(run.skipped.back());

@@ -14,6 +14,7 @@
 #include "report/render/shell_words.h"
 #include "report/render/table.h"
 #include "report/render/units.h"
+#include "report/tree/run_span.h"
 #include "report/tree/tree_rows.h"
 #include "report/tree/tree_view.h"
 
@@ -143,16 +144,9 @@ std::string TreeText::Summary() const {
     }
   }
   lines.Add("Ended", Ends());
-  int64_t first = INT64_MAX, last = INT64_MIN;
-  for (const ProcessImage& image : images) {
-    if (image.process.imported()) continue;  // a log does not tell
-    first = std::min(first, image.process.start_realtime_ns);
-    last = std::max(last, image.process.start_realtime_ns +
-                              static_cast<int64_t>(image.process.duration_ns));
-  }
-  if (first <= last) {
-    lines.Add("Started", absl::StrCat(DateTime(first), ", the last ended ",
-                                      Duration(static_cast<uint64_t>(last - first)), " later"));
+  if (const RunSpan span = RunSpanOf(images); span.start_realtime_ns != 0) {
+    lines.Add("Started", absl::StrCat(DateTime(span.start_realtime_ns), ", the last ended ",
+                                      Duration(span.duration_ns), " later"));
   }
   lines.Add("Heap", absl::StrCat(Number(totals.allocations, "allocation"), ", ",
                                  Number(totals.frees, "free"), ", ",

@@ -71,6 +71,29 @@ TEST_F(NightlyCommandTest, LogsHaveNoDateInReportsOfSeveral) {
   EXPECT_THAT(json.output, HasSubstr("\"start_time\":null")) << json.output;
 }
 
+// Beside a process it begins no run of fifty years.
+TEST_F(NightlyCommandTest, LogsBesideProcessesDoNotBeginTheRun) {
+  Trace("night/program.mtr", 3, 1);
+  std::ofstream(path("log")) << "# tracer: nop\n"
+                                " bash-100 [000] ..... 100.000000: kmalloc: call_site=alloc_pipe_info+0x4a/0x210 "
+                                "ptr=000000001000 bytes_req=100 bytes_alloc=128 gfp_flags=GFP_KERNEL\n";
+  ASSERT_EQ(Memtrace(absl::StrCat("import ftrace ", path("log"), " -o ", path("night/log.mtr"))).exit_status, 0);
+  const CommandResult result =
+      Memtrace(absl::StrCat("diff --format json ", path("night"), " ", path("night")));
+  ASSERT_EQ(result.exit_status, 0) << result.output;
+  const auto run = nlohmann::json::parse(result.output).at("old");
+  EXPECT_EQ(run.at("processes"), 2);
+  EXPECT_LT(run.at("duration_s"), 100.0);
+  EXPECT_TRUE(run.at("start_time").is_string()) << run;
+  EXPECT_EQ(run.at("end"), "exit 0") << run;
+  // So that the same night is known when it comes again.
+  const std::string add = absl::StrCat("trend --add ", path("night"), " ", path("history"));
+  ASSERT_EQ(Memtrace(add).exit_status, 0);
+  const CommandResult again = Memtrace(add);
+  EXPECT_EQ(again.exit_status, 2) << again.output;
+  EXPECT_THAT(again.output, HasSubstr("is a night of"));
+}
+
 TEST_F(NightlyCommandTest, DiffExitsByWhatItFinds) {
   const std::string before = Trace("old.mtr", 3), after = Trace("new.mtr", 5);
   CommandResult result = Memtrace(absl::StrCat("diff ", before, " ", after));
