@@ -355,7 +355,8 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
                           "live nor as leaked.");
     };
     add_timed(
-        kept(absl::StrCat(": from ", static_cast<double>(reader.window_begin_ns()) / 1e9, " s on")),
+        kept(absl::StrFormat(": from %.3f s on",
+                             static_cast<double>(reader.window_begin_ns()) / 1e9)),
         kept(""));
   }
   if (!metadata.has_process) {

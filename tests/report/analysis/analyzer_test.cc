@@ -132,6 +132,21 @@ TEST(AnalyzerTest, RecordsBecomeModulesCountersAndNotes) {
                                                   "allocate and free by libc's malloc is not in this trace"));
 }
 
+// After twelve days: six digits of the seconds would be 1.0368e+06.
+TEST(AnalyzerTest, SaysToTheMillisecondWhereAFlightRecorderBegins) {
+  constexpr uint64_t kBegin = 1'036'800'123'000'000;
+  TraceBuilder trace;
+  trace.Record([&](format::RecordEncoder& record) {
+    record.Begin(format::RecordTag::kWindow);
+    record.Number(trace.TicksAt(kBegin));
+    record.End();
+  });
+  trace.Thread(1, 100, "main").At(kBegin + 1000).Malloc(0x1010, 1).At(kBegin + 2000);
+  const Analysis a = Analyze(trace.Build()).analysis;
+  EXPECT_THAT(a.coverage.notes, testing::Contains(testing::ContainsRegex(
+                                    "newest events only .*: from 10368..\\.[0-9][0-9][0-9] s on")));
+}
+
 // Of which the library tells the first sixteen.
 TEST(AnalyzerTest, AUserChangedToAndFroIsOneNote) {
   const auto notes = [](int changes) {
