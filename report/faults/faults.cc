@@ -89,7 +89,9 @@ void FaultCollector::Finish(const Range& range, Faults* faults) {
     faults->minor = static_cast<uint64_t>(std::llround(to.minor) - std::llround(from.minor));
     faults->major = static_cast<uint64_t>(std::llround(to.major) - std::llround(from.major));
     if (!inside.empty()) {
-      faults->tool_minor = inside.back().tool_minor_faults - inside.front().tool_minor_faults;
+      // In a damaged trace, or where Add() took some back, they may be fewer at the end.
+      const uint64_t begin = inside.front().tool_minor_faults;
+      faults->tool_minor = std::max(inside.back().tool_minor_faults, begin) - begin;
     }
   }
   faults->peak_rss_bytes = peak_rss_bytes_;

@@ -94,6 +94,17 @@ TEST(AnalyzerTest, FaultsAddUpToThoseOfTheEnd) {
   EXPECT_EQ(last.faults.tool_minor, 20u);
 }
 
+// In a damaged trace the tracer's own may become fewer: of a part of the time there are then none.
+TEST(AnalyzerTest, OwnFaultsOfAPartOfTheTimeAreNotLessThanNone) {
+  TraceBuilder trace;
+  auto& t = trace.Thread(1, 100, "main");
+  t.At(1000).Usage(100, 1, 4 << 20, 20).Malloc(0x1010, 5);
+  t.At(2000).Usage(200, 1, 4 << 20, 10).At(3000);
+  const Analysis part = Analyze(trace.Build(), RangeOf(500, 2500)).analysis;
+  ASSERT_EQ(part.faults.samples.size(), 2u);
+  EXPECT_EQ(part.faults.tool_minor, 0u);
+}
+
 TEST(AnalyzerTest, FaultsAreSeenWhenTheyHappenWithoutTheTracersOwn) {
   TraceBuilder trace;
   auto& t = trace.Thread(1, 100, "main");
