@@ -43,7 +43,7 @@ struct ProcessInfo {
   std::string kernel;
   std::string host;
   std::string working_directory;
-  int64_t start_realtime_ns = 0;
+  int64_t start_realtime_ns = 0;  // 0 to 2^62; see imported()
   uint64_t duration_ns = 0;  // from the start to the last time in the trace
   // The part of duration_ns that is memtrace's own: at the exit it scanned memory
   // and looked at pages.

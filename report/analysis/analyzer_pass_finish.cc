@@ -21,7 +21,7 @@ uint64_t SeenAliveUntil(const TraceMetadata& metadata, const PressureLane& lane,
   const uint64_t sampled = lane.points.empty() ? 0 : lane.points.back().time_ns;
   if (!metadata.observed_end.has_value()) return sampled;
   const uint64_t end = metadata.observed_end->realtime_ns;
-  const auto start = static_cast<uint64_t>(std::max<int64_t>(process.start_realtime_ns, 0));
+  const auto start = static_cast<uint64_t>(process.start_realtime_ns);
   if (end <= start) return sampled;
   return sampled != 0 && end - start > sampled + kMostBehind ? sampled
                                                              : std::max(sampled, end - start);

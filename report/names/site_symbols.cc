@@ -202,7 +202,7 @@ void SiteSymbols::AddMarker(const Address& address) {
 }
 
 int64_t SiteSymbols::LoadedNs(int64_t start_realtime_ns, const ModuleInfo& module) {
-  if (start_realtime_ns <= 0) return 0;
+  if (start_realtime_ns == 0) return 0;
   return static_cast<int64_t>(static_cast<uint64_t>(start_realtime_ns) + module.load_time_ns);
 }
 

@@ -137,7 +137,7 @@ absl::StatusOr<PagesSnapshot> PagesOfTrace(const std::string& file, uint32_t num
   PagesSnapshot found;
   found.page_bytes = page_bytes;
   const uint64_t time_ns = reader.clock().ToNs(snapshot.head.ticks);
-  found.realtime_ns = of.start_realtime_ns + static_cast<int64_t>(time_ns);
+  found.realtime_ns = static_cast<int64_t>(static_cast<uint64_t>(of.start_realtime_ns) + time_ns);
   found.not_counted_because = "a trace does not say who else has a page";
   ProcessPages process;
   process.pid = reader.header().pid;

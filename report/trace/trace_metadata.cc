@@ -1,5 +1,7 @@
 #include "report/trace/trace_metadata.h"
 
+#include <algorithm>
+
 #include "format/record_decoder.h"
 #include "format/varint.h"
 #include "report/trace/record_text.h"
@@ -13,6 +15,10 @@ using format::RecordTag;
 // The library tells 16; a hostile trace might tell millions.
 constexpr size_t kMostConfinements = 64;
 
+// In the year 2116. A start that is later is damage: nobody who adds a duration to one that is not
+// has to think of overflow.
+constexpr uint64_t kLatestStart = uint64_t{1} << 62;
+
 void ReadProcess(RecordBody& body, TraceMetadata* out) {
   ProcessInfo& p = out->process;
   p.library_version = RecordText(body);
@@ -22,7 +28,7 @@ void ReadProcess(RecordBody& body, TraceMetadata* out) {
   for (uint64_t n = body.Number(); n > 0 && !body.at_end(); --n) {
     p.command.push_back(RecordText(body, TraceMetadata::kLongestArgument));
   }
-  p.start_realtime_ns = static_cast<int64_t>(body.Number());
+  p.start_realtime_ns = static_cast<int64_t>(std::min(body.Number(), kLatestStart));
   out->start_monotonic_ns = body.Number();
   out->start_ticks = body.Number();
   p.clock = static_cast<format::ClockKind>(body.Number());

@@ -487,5 +487,18 @@ TEST(TraceReaderTest, ATraceWithoutItsProcessRecordIsRead) {
   EXPECT_THAT(analysis.coverage.notes, testing::Contains(HasSubstr("process is missing")));
 }
 
+// Durations are added to it everywhere, and a negative one is not 0, which an imported log has.
+TEST(TraceReaderTest, AStartThatNoClockHadIsALateOne) {
+  for (const uint64_t hostile : {UINT64_MAX, uint64_t{1} << 63, uint64_t{INT64_MAX}}) {
+    TraceBuilder::Options options;
+    options.start_realtime_ns = hostile;
+    TraceBuilder trace(options);
+    trace.Thread(1).At(1000).Malloc(0x1010, 10).Flush();
+    const Analysis analysis = Analyze(trace.Build()).analysis;
+    EXPECT_EQ(analysis.process.start_realtime_ns, int64_t{1} << 62) << hostile;
+    EXPECT_FALSE(analysis.process.imported());
+  }
+}
+
 }  // namespace
 }  // namespace memtrace::report
