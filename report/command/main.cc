@@ -153,6 +153,18 @@ int OutOfMemory() {
   return kExitFailed;
 }
 
+// What `run` returns; where it needs more memory than there is, it says so, whoever runs.
+template <typename Run>
+int WithinMemory(Run run) {
+  try {
+    return run();
+  } catch (const std::bad_alloc&) {
+    return OutOfMemory();
+  } catch (const std::length_error&) {  // more than any memory
+    return OutOfMemory();
+  }
+}
+
 // Where one of the three is closed, the next file that is opened would be it: what is read, or what
 // -o names by /proc/self/fd/1. To write or read there fails as before, and a program that is
 // started finds it closed.
@@ -163,17 +175,7 @@ void HoldStandardDescriptors() {
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  HoldStandardDescriptors();
-  if (argc > 0 && memtrace::report::IsValgrindDriver(argv[0])) {
-    try {
-      return Flushed(memtrace::report::RunValgrindDriver({argv + 1, argv + argc}));
-    } catch (const std::bad_alloc&) {
-      return OutOfMemory();
-    }
-  }
+int RunCommandLine(int argc, char** argv) {
   CLI::App app("Records every heap allocation of a program, with its exact stack, and\n"
                "reports where the memory went.",
                "memtrace");
@@ -212,10 +214,6 @@ int main(int argc, char** argv) {
   }
   try {
     app.parse(argc, argv);
-  } catch (const std::bad_alloc&) {
-    return OutOfMemory();
-  } catch (const std::length_error&) {  // more than any memory
-    return OutOfMemory();
   } catch (const CLI::CallForHelp&) {
     std::fputs(app.help().c_str(), stdout);  // of the command, if one was given
     return Flushed(0);
@@ -232,4 +230,15 @@ int main(int argc, char** argv) {
     return kExitFailed;
   }
   return Flushed(exit_code);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  HoldStandardDescriptors();
+  return WithinMemory([argc, argv] {
+    return argc > 0 && memtrace::report::IsValgrindDriver(argv[0])
+               ? Flushed(memtrace::report::RunValgrindDriver({argv + 1, argv + argc}))
+               : RunCommandLine(argc, argv);
+  });
 }

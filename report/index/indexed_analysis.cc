@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -197,15 +198,22 @@ absl::StatusOr<AnalyzedTrace> Answer(const std::string& path, AnalyzeOptions opt
                                      IndexFile* file, bool* damaged) {
   *damaged = false;
   options.source = file;
-  try {
-    auto trace = AnalyzeTrace(path, options);
-    *damaged = absl::IsDataLoss(trace.status()) && file != nullptr && file->gave();
-    return trace;
-  } catch (const std::bad_alloc&) {
-    // One that is not what it says may ask for any memory.
-    if (file == nullptr || !file->gave()) throw;
+  const auto gave = [file] { return file != nullptr && file->gave(); };
+  // One that is not what it says may ask for any memory, and for more than any.
+  const auto asks_for_too_much = [&] {
     *damaged = true;
     return absl::DataLossError("the index asks for too much memory");
+  };
+  try {
+    auto trace = AnalyzeTrace(path, options);
+    *damaged = absl::IsDataLoss(trace.status()) && gave();
+    return trace;
+  } catch (const std::bad_alloc&) {
+    if (!gave()) throw;
+    return asks_for_too_much();
+  } catch (const std::length_error&) {
+    if (!gave()) throw;
+    return asks_for_too_much();
   }
 }
 

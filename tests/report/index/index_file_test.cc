@@ -9,10 +9,13 @@
 
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <random>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "report/index/analysis_codec.h"
@@ -125,6 +128,22 @@ TEST_F(IndexFileTest, ADamagedIndexChangesNoAnswer) {
     std::ofstream(file, std::ios::trunc) << bad;
     EXPECT_TRUE(Ask()) << i;
     EXPECT_TRUE(use_.used) << i;
+  }
+}
+
+// Thrown in the place of a state that is not what it says.
+TEST_F(IndexFileTest, AnIndexThatAsksForTooMuchMemoryChangesNoAnswer) {
+  EXPECT_TRUE(Ask());
+  for (const bool more_than_any : {false, true}) {
+    bool thrown = false;
+    options_.progress = [&](const ReadProgress& read) {
+      if (read.done != read.total || std::exchange(thrown, true)) return;
+      if (more_than_any) throw std::length_error("vector::reserve");
+      throw std::bad_alloc();
+    };
+    EXPECT_TRUE(Ask()) << more_than_any;
+    EXPECT_TRUE(thrown);
+    EXPECT_TRUE(use_.built);
   }
 }
 
