@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "report/base/byte_size.h"
 
 namespace memtrace::report {
 namespace {
@@ -114,21 +115,21 @@ absl::string_view VerdictName(Verdict verdict) {
 }
 
 absl::StatusOr<Least> ParseLeast(absl::string_view text) {
+  const absl::Status wrong = absl::InvalidArgumentError(
+      absl::StrCat("--min: \"", text, "\" is no amount; 4096, 64K, 1.5M or 10%"));
   Least least;
   absl::string_view number = text;
-  double value = 0, unit = 1;
   const bool share = absl::ConsumeSuffix(&number, "%");
-  if (!share) {
-    for (const auto& [suffix, factor] : {std::pair<const char*, double>{"K", 1024},
-                                         {"M", 1048576.0}, {"G", 1073741824.0}}) {
-      if (absl::ConsumeSuffix(&number, suffix)) unit = factor;
-    }
+  // Without a unit it may be a fraction: of an amount for each second or allocation.
+  if (number.find_first_not_of("0123456789.") == number.npos) {
+    double value = 0;
+    if (!absl::SimpleAtod(number, &value)) return wrong;
+    (share ? least.share : least.amount) = share ? value / 100 : value;
+    return least;
   }
-  if (!absl::SimpleAtod(number, &value) || !std::isfinite(value) || value < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--min: \"", text, "\" is no amount; 4096, 64K, 1M or 10%"));
-  }
-  (share ? least.share : least.amount) = share ? value / 100 : value * unit;
+  const auto bytes = ParseByteSize(number);
+  if (share || !bytes.ok()) return wrong;
+  least.amount = static_cast<double>(*bytes);
   return least;
 }
 

@@ -32,7 +32,8 @@ struct Least {
   double amount = 0;
   double share = 0;
 };
-absl::StatusOr<Least> ParseLeast(absl::string_view text);  // "4096", "64K", "10%"
+// A size (base/byte_size.h), "0.5" of a rate, or "10%".
+absl::StatusOr<Least> ParseLeast(absl::string_view text);
 
 struct DiffOptions {
   Measure measure = Measure::kLive;

@@ -1,62 +1,17 @@
 #include "report/gate/policy.h"
 
-#include <cmath>
+#include <algorithm>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "report/base/byte_size.h"
 
 namespace memtrace::report::gate {
-namespace {
-
-// A number with an optional unit; `step` is what k, M, ... go up by.
-absl::StatusOr<uint64_t> ParseScaled(absl::string_view text, double step, absl::string_view what) {
-  const auto wrong = [&] {
-    return absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is not ", what));
-  };
-  absl::string_view rest = absl::StripAsciiWhitespace(text);
-  size_t digits = 0;
-  while (digits < rest.size() &&
-         (absl::ascii_isdigit(static_cast<unsigned char>(rest[digits])) || rest[digits] == '.')) {
-    ++digits;
-  }
-  const absl::string_view digits_text = rest.substr(0, digits);
-  const std::string unit =
-      absl::AsciiStrToUpper(absl::StripLeadingAsciiWhitespace(rest.substr(digits)));
-  double power = 0;
-  absl::string_view letters = unit;
-  if (!letters.empty() && letters != "B") {
-    const size_t at = absl::string_view("KMGT").find(letters.front());
-    if (at == absl::string_view::npos) return wrong();
-    power = static_cast<double>(at) + 1;
-    letters.remove_prefix(1);
-    if (!letters.empty() && (step != 1024 || (letters != "B" && letters != "IB"))) return wrong();
-  } else if (letters == "B" && step != 1024) {
-    return wrong();
-  }
-  uint64_t whole = 0;
-  if (power == 0) {
-    if (!absl::SimpleAtoi(digits_text, &whole)) return wrong();
-    return whole;
-  }
-  double number = 0;
-  if (digits_text.empty() || !absl::SimpleAtod(digits_text, &number)) return wrong();
-  const double value = number * std::pow(step, power);
-  if (value >= 0x1p63) return wrong();
-  return static_cast<uint64_t>(std::llround(value));
-}
-
-}  // namespace
-
 bool Tolerance::Allows(uint64_t was, uint64_t is) const {
   if (is <= was || is - was <= bytes) return true;
   return static_cast<double>(is - was) <=
          static_cast<double>(was) * static_cast<double>(percent) / 100;
-}
-
-absl::StatusOr<uint64_t> ParseBytes(absl::string_view text) {
-  return ParseScaled(text, 1024, "a size such as 4096, 512K, 1.5M or 2G");
 }
 
 absl::StatusOr<Limit> ParseLimit(absl::string_view option, absl::string_view text, bool counts) {
@@ -70,8 +25,7 @@ absl::StatusOr<Limit> ParseLimit(absl::string_view option, absl::string_view tex
       return absl::InvalidArgumentError(absl::StrCat(option, ": no program before the ="));
     }
   }
-  const auto most =
-      counts ? ParseScaled(value, 1000, "a number such as 1000 or 5M") : ParseBytes(value);
+  const auto most = counts ? ParseCount(value) : ParseByteSize(value);
   if (!most.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(option, ": ", most.status().message()));
   }
@@ -94,7 +48,7 @@ absl::StatusOr<GrowthLimit> ParseGrowth(absl::string_view text) {
   if (begin != 0) limit.program = std::string(text.substr(0, program));
   limit.from = std::string(text.substr(begin, dots - begin));
   limit.to = std::string(text.substr(dots + 2, equals - dots - 2));
-  const auto most = ParseBytes(text.substr(equals + 1));
+  const auto most = ParseByteSize(text.substr(equals + 1));
   if (!most.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--max-growth: ", most.status().message()));
   }
@@ -112,7 +66,7 @@ absl::StatusOr<Tolerance> ParseTolerance(absl::string_view text) {
     }
     return tolerance;
   }
-  const auto bytes = ParseBytes(text);
+  const auto bytes = ParseByteSize(text);
   if (!bytes.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--tolerance: ", bytes.status().message()));
   }

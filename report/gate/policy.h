@@ -55,9 +55,7 @@ struct GatePolicy {
   bool looks_at_unfreed() const { return fail_on.Has(LeakKind::kUnfreed); }
 };
 
-// "4096", "512K", "1.5M", "2G", "2GiB", "64 KB": binary units.
-absl::StatusOr<uint64_t> ParseBytes(absl::string_view text);
-// "100M" or "PROGRAM=100M"; `counts`: plain numbers with decimal k, M.
+// "100M" or "PROGRAM=100M": a size, or with `counts` a number (base/byte_size.h).
 absl::StatusOr<Limit> ParseLimit(absl::string_view option, absl::string_view text, bool counts);
 // "A..B=BYTES".
 absl::StatusOr<GrowthLimit> ParseGrowth(absl::string_view text);

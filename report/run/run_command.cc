@@ -1,6 +1,5 @@
 #include "report/run/run_command.h"
 
-#include <cctype>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -8,7 +7,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "report/base/byte_size.h"
 #include "report/command/common_options.h"
 #include "report/run/run_session.h"
 
@@ -24,36 +25,21 @@ Standard streams, arguments and exit status are the program's own. An existing
 FILE is replaced when the program has ended. Children are traced into files of
 their own beside it: FILE with .PROGRAM.PID before the extension.)";
 
-// Whether the library can count that many, as its ParseBytes() does.
-bool Fits(const std::string& text, bool unit) {
-  const size_t digits = text.size() - (unit ? 1 : 0);
-  if (digits > 15) return false;
-  const size_t power = unit ? std::string("KMGT").find(static_cast<char>(toupper(text.back()))) + 1
-                            : 0;
-  return std::stoull(text) <= UINT64_MAX >> (10 * power);
-}
-
-// A number of bytes as the library takes it: digits, then K, M, G or T.
+// A size, which is passed on as the library takes it: in digits.
 const CLI::Validator kBytes(
     [](std::string& text) -> std::string {
-      const size_t digits = text.find_first_not_of("0123456789");
-      const bool unit = digits != text.npos && digits + 1 == text.size() &&
-                        std::string("kKmMgGtT").find(text[digits]) != std::string::npos;
-      if (!text.empty() && digits != 0 && (digits == text.npos || unit)) {
-        if (Fits(text, unit)) return "";
-        return "is too large: '" + text + "'";
-      }
-      return "takes a size such as 4096, 512K, 500M or 2G, not '" + text + "'";
+      const auto bytes = ParseByteSize(text);
+      if (!bytes.ok()) return std::string(bytes.status().message());
+      text = absl::StrCat(*bytes);
+      return "";
     },
     "BYTES");
 
-// The greatest sample distance that the library takes; preload/sampler.h says why.
+// Of what kBytes has made of it. The greatest sample distance that the library takes;
+// preload/sampler.h says why.
 const CLI::Validator kAtMostOneTebibyte(
     [](std::string& text) -> std::string {
-      const bool unit = isalpha(static_cast<unsigned char>(text.back())) != 0;
-      const size_t power =
-          unit ? std::string("KMGT").find(static_cast<char>(toupper(text.back()))) + 1 : 0;
-      return std::stoull(text) <= (uint64_t{1} << 40) >> (10 * power) ? "" : "is more than 1T";
+      return std::stoull(text) <= uint64_t{1} << 40 ? "" : "is more than 1T";
     },
     "");
 
@@ -108,12 +94,12 @@ void RegisterRunCommand(CLI::App& app, int* exit_code) {
   run->add_option("--sample-bytes", options->sample_bytes,
                   "Record one allocation in so many bytes, for a\n"
                   "report of estimates; 0 records all")
-      ->check(kBytes)
+      ->transform(kBytes)
       ->check(kAtMostOneTebibyte);
   run->add_option("--max-bytes", options->max_bytes,
                   "Stop recording when the raw trace of a process is\n"
                   "as long; 0 is no limit")
-      ->check(kBytes);
+      ->transform(kBytes);
   run->add_option("--keep", options->keep,
                   "What a trace keeps when it is as long: its oldest\n"
                   "events, or its newest; oldest or newest")

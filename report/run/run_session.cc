@@ -17,13 +17,13 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "report/analysis/analyzer.h"
+#include "report/base/byte_size.h"
 #include "report/base/output_file.h"
 #include "report/base/unique_fd.h"
 #include "report/command/commands.h"
@@ -153,14 +153,7 @@ bool HasRoomForTheNewest(const RunOptions& options) {
   const std::string size = !options.max_bytes.empty() ? options.max_bytes
                            : variable != nullptr      ? variable
                                                       : "0";
-  char* unit = nullptr;
-  const uint64_t number = strtoull(size.c_str(), &unit, 10);
-  const size_t power =
-      *unit == '\0'
-          ? 0
-          : absl::string_view("KMGT").find(absl::ascii_toupper(static_cast<unsigned char>(*unit))) +
-                1;
-  return number >= kSmallestFlightRecorder >> std::min<size_t>(10 * power, 20);
+  return ParseByteSize(size).value_or(0) >= kSmallestFlightRecorder;
 }
 
 // Says what the heap held when the OOM killer came. That is worth reading the trace for,

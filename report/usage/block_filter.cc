@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "report/analysis/instant.h"
+#include "report/base/byte_size.h"
 
 namespace memtrace::report {
 namespace {
@@ -39,21 +38,8 @@ absl::StatusOr<ValueRange> ParseRange(absl::string_view option, absl::string_vie
 }
 
 std::optional<uint64_t> BytesOf(absl::string_view text) {
-  static constexpr std::pair<absl::string_view, unsigned> kUnits[] = {
-      {"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"K", 10}, {"M", 20}, {"G", 30}, {"B", 0}};
-  unsigned shift = 0;
-  for (const auto& [name, bits] : kUnits) {
-    if (absl::ConsumeSuffix(&text, name)) {
-      shift = bits;
-      break;
-    }
-  }
-  uint64_t value;
-  if (text.find_first_not_of("0123456789") != absl::string_view::npos ||
-      !absl::SimpleAtoi(text, &value) || value > UINT64_MAX >> shift) {
-    return std::nullopt;
-  }
-  return value << shift;
+  const auto bytes = ParseByteSize(text);
+  return bytes.ok() ? std::optional(*bytes) : std::nullopt;
 }
 
 std::optional<uint64_t> NanosecondsOf(absl::string_view text) {

@@ -103,7 +103,9 @@ TEST(RunDiffTest, LeavesOutWhatIsLessThanTheLeast) {
   EXPECT_THAT(Rows(*CompareRuns(before, after, options)), testing::ElementsAre("grown a 99"));
   EXPECT_EQ(ParseLeast("64K")->amount, 65536);
   EXPECT_EQ(ParseLeast("1.5M")->amount, 1.5 * 1048576);
-  for (const char* wrong : {"", "x", "-1", "nan", "inf", "K", "%", "5x"}) {
+  EXPECT_EQ(ParseLeast("0.5")->amount, 0.5) << "for each allocation";
+  EXPECT_EQ(ParseLeast("2.5%")->share, 0.025);
+  for (const char* wrong : {"", "x", "-1", "nan", "inf", "K", "%", "5x", "1MK", "1K%", "1.2.3"}) {
     EXPECT_FALSE(ParseLeast(wrong).ok()) << wrong;
   }
 }

@@ -25,19 +25,6 @@ TEST(GateKindsTest, RefusesAKindThatThereIsNot) {
   EXPECT_FALSE(ParseKinds("").ok());
 }
 
-TEST(GatePolicyTest, SizesHaveBinaryUnits) {
-  EXPECT_EQ(*ParseBytes("4096"), 4096u);
-  EXPECT_EQ(*ParseBytes("0"), 0u);
-  EXPECT_EQ(*ParseBytes("4B"), 4u);
-  EXPECT_EQ(*ParseBytes("512K"), 512u << 10);
-  EXPECT_EQ(*ParseBytes("1.5M"), 3u << 19);
-  EXPECT_EQ(*ParseBytes("2GiB"), uint64_t{2} << 30);
-  EXPECT_EQ(*ParseBytes("2 gb"), uint64_t{2} << 30);
-  for (const char* wrong : {"", "K", "-1", "1.5", "4X", "4KiBs", "1e3", "99999999999T", "1..2M"}) {
-    EXPECT_FALSE(ParseBytes(wrong).ok()) << wrong;
-  }
-}
-
 TEST(GatePolicyTest, ALimitMayBeOfOneProgram) {
   const auto all = ParseLimit("--max-peak", "64M", false);
   EXPECT_EQ(all->program, "");

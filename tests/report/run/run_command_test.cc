@@ -89,7 +89,7 @@ TEST_F(RunTest, ChangesNothingButItsOwnVariables) {
     setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 1);  // where memtrace itself is built so
   };
   const Outcome plain = Plain({"/usr/bin/env"}, "", with_variables);
-  const Outcome traced = Run({"/usr/bin/env"}, {"--max-bytes", "1G", "--free-stacks"}, "",
+  const Outcome traced = Run({"/usr/bin/env"}, {"--max-bytes", "1.5 GiB", "--free-stacks"}, "",
                              with_variables);
   EXPECT_EQ(traced.status, 0);
   std::vector<std::string> expected = Lines(plain.out), seen = Lines(traced.out);
@@ -108,7 +108,7 @@ TEST_F(RunTest, ChangesNothingButItsOwnVariables) {
               MatchesRegex("/.*/libmemtrace\\.so:" + std::string(RUN_SHARED_LIBRARY)));
   EXPECT_THAT(take(&seen, "MEMTRACE_OUT"),
               MatchesRegex(".*/\\.out\\.mtr\\.spool\\.......%?/%e\\.%p\\.%t\\.mtr"));
-  EXPECT_EQ(take(&seen, "MEMTRACE_MAX_BYTES"), "1G");
+  EXPECT_EQ(take(&seen, "MEMTRACE_MAX_BYTES"), "1610612736") << "as the library takes it";
   EXPECT_EQ(take(&seen, "MEMTRACE_FAULTS"), "auto");
   EXPECT_EQ(take(&seen, "MEMTRACE_FREE_STACKS"), "on");
   EXPECT_EQ(seen, expected) << "order included";
@@ -127,6 +127,7 @@ TEST_F(RunTest, LooksForPageFaultsUnlessTheProgramIsSampledOrSomebodySaysOtherwi
   EXPECT_EQ(faults({}, "MEMTRACE_FAULTS", "off"), "off\n");
   EXPECT_EQ(faults({"--faults", "user"}, "MEMTRACE_FAULTS", "off"), "user\n");
   EXPECT_EQ(faults({"--sample-bytes", "512K"}), "unset\n");
+  EXPECT_EQ(faults({"--sample-bytes", "512kib"}), "unset\n");
   EXPECT_EQ(faults({}, "MEMTRACE_SAMPLE_BYTES", "524288"), "unset\n");
   EXPECT_EQ(faults({"--sample-bytes", "0"}, "MEMTRACE_SAMPLE_BYTES", "524288"), "auto\n");
   EXPECT_EQ(faults({"--sample-bytes", "512K", "--faults", "auto"}), "auto\n");
@@ -330,6 +331,7 @@ TEST_F(RunRefusalTest, WrongOptions) {
   for (const std::vector<std::string>& options : std::vector<std::vector<std::string>>{
            {"--stacks", "some"}, {"--max-bytes", "much"}, {"--max-bytes", "-1"},
            {"--max-bytes", "99999999999999999999"}, {"--max-bytes", "99999999T"},
+           {"--max-bytes", "1MK"}, {"--sample-bytes", "2TB"},
            {"--children", "2"}, {"--no-such-option"}}) {
     const Outcome outcome = Run({tracee_, "env"}, options);
     EXPECT_NE(outcome.status, 0) << options[0];
