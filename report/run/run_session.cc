@@ -57,15 +57,6 @@ int Fail(absl::string_view message, int exit_status = kExitNotTraceable) {
   return exit_status;
 }
 
-// A closed standard stream would give its number to a file of ours.
-void OccupyStandardStreams() {
-  for (int fd = 0; fd <= 2; ++fd) {
-    if (fcntl(fd, F_GETFD) < 0) {
-      [[maybe_unused]] const int opened = open("/dev/null", O_RDWR | O_CLOEXEC);
-    }
-  }
-}
-
 // For the time after the fork: none of this reaches the program.
 void PrepareToFollow() {
   struct sigaction ignore = {};
@@ -297,7 +288,6 @@ int FinishLeftovers(const RunOptions& options) {
 
 int RunSession(const RunOptions& options, RunOutcome* outcome) {
   if (outcome != nullptr) *outcome = {};
-  OccupyStandardStreams();
   if (!options.finish.empty()) return FinishLeftovers(options);
   if (options.command.empty()) {
     return Fail("nothing to run: memtrace run -o FILE -- PROGRAM ARGUMENTS");

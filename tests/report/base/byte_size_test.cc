@@ -32,13 +32,15 @@ TEST(ByteSizeTest, UnitsAreBinary) {
 }
 
 TEST(ByteSizeTest, SaysWhatIsWrong) {
-  for (const char* wrong : {"", "K", "-1", "1.5", "1.5B", "4X", "4KiBs", "1MK", "1e3", "1..2M", "0x10", "inf", "nanM"}) {
+  for (const char* wrong : {"", "K", "-1", "1.5", "1.5B", "4X", "4KiBs", "1MK", "1e3", "1..2M",
+                            "0x10", "inf", "nanM"}) {
     const auto size = ParseByteSize(wrong);
     ASSERT_FALSE(size.ok()) << wrong;
     EXPECT_EQ(size.status().message(),
               "\"" + std::string(wrong) + "\" is not a size such as 4096, 512K, 1.5M or 2G");
   }
-  for (const char* large : {"18446744073709551616", "16777216T", "8388608.5T", "99999999999999999999G"}) {
+  for (const char* large : {"18446744073709551616", "16777216T", "8388608.5T",
+                            "99999999999999999999G"}) {
     const auto size = ParseByteSize(large);
     ASSERT_FALSE(size.ok()) << large;
     EXPECT_EQ(size.status().message(), "\"" + std::string(large) + "\" is too large");
