@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "report/base/proc_stat.h"
 #include "report/pages/page_counts.h"
 #include "report/pages/regions.h"
 #include "report/pressure/kernel_files.h"
@@ -22,17 +23,17 @@ namespace {
 
 constexpr uint64_t kHugeBytes = 2 << 20;
 
-std::string Proc(uint32_t pid, const char* file) { return absl::StrCat("/proc/", pid, "/", file); }
+using pressure::ProcPath;
 
 std::string ReadText(uint32_t pid, const char* file) {
-  const auto text = pressure::KernelFiles().Read(Proc(pid, file));
+  const auto text = pressure::KernelFiles().Read(ProcPath(pid, file));
   return text.ok() ? *text : "";
 }
 
 // The path that the link leads to; for a file that is gone, without the kernel's " (deleted)".
 std::string LinkOf(uint32_t pid, const char* link) {
   char buffer[PATH_MAX];
-  const ssize_t n = readlink(Proc(pid, link).c_str(), buffer, sizeof(buffer));
+  const ssize_t n = readlink(ProcPath(pid, link).c_str(), buffer, sizeof(buffer));
   if (n <= 0) return "";
   const absl::string_view path(buffer, static_cast<size_t>(n));
   return std::string(absl::StripSuffix(path, " (deleted)"));
@@ -71,15 +72,13 @@ absl::StatusOr<bool> Collector::One(uint32_t pid, ProcessPages* process) {
                                          {{absl::string_view("\0", 1), " "}});
   process->executable = LinkOf(pid, "exe");
   std::vector<Mapping> mappings;
-  absl::Status read = ReadMaps(Proc(pid, "smaps"), &mappings);
+  absl::Status read = ReadMaps(ProcPath(pid, "smaps"), &mappings);
   if (!read.ok()) return read;
   if (mappings.empty()) {
     // A kernel thread has no memory of its own, and what has ended has no more.
     const std::string stat = ReadText(pid, "stat");
     if (stat.empty()) return absl::NotFoundError("it has ended");
-    const size_t name_end = stat.rfind(')');
-    const bool zombie = name_end != stat.npos && stat.compare(name_end, 3, ") Z") == 0;
-    if (zombie) return absl::NotFoundError("it has ended (a zombie)");
+    if (IsZombieStat(stat)) return absl::NotFoundError("it has ended (a zombie)");
     return false;
   }
   process->mappings = Classify(std::move(mappings), process->executable);
@@ -89,7 +88,7 @@ absl::StatusOr<bool> Collector::One(uint32_t pid, ProcessPages* process) {
 
 void Collector::ReadPages(ProcessPages* process) {
   const auto table =
-      PageTable::Open(Proc(process->pid, "pagemap"), snapshot_.page_bytes, options_.scan);
+      PageTable::Open(ProcPath(process->pid, "pagemap"), snapshot_.page_bytes, options_.scan);
   if (!table.ok()) {
     process->problem = absl::StrCat("its pages are not known: ", table.status().message());
     return;

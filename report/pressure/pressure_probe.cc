@@ -9,20 +9,13 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "report/base/proc_stat.h"
 
 namespace memtrace::report::pressure {
 namespace {
 
 // A tree with more would cost more than a lane is worth; its sum is then not known.
 constexpr size_t kMostProcesses = 256;
-
-// Field `number` (from 1) of /proc/PID/stat; the name in field 2 may hold anything.
-std::optional<uint64_t> StatField(absl::string_view stat, size_t number) {
-  const size_t name_end = stat.rfind(')');
-  if (name_end == absl::string_view::npos || name_end + 2 > stat.size()) return std::nullopt;
-  const std::vector<absl::string_view> fields = absl::StrSplit(stat.substr(name_end + 2), ' ');
-  return number - 3 < fields.size() ? OnlyNumber(fields[number - 3]) : std::nullopt;
-}
 
 std::optional<uint64_t> Sum(std::optional<uint64_t> a, std::optional<uint64_t> b) {
   if (!a.has_value()) return b;
@@ -68,8 +61,8 @@ void PressureProbe::ReadProcess(PressureSample* sample) {
   }
   if (const auto stat = ReadOf(ProcPath(pid_, "stat"), "/proc/PID/stat",
                                "no faults of the program between its own samples")) {
-    sample->Set(Column::kMinorFaults, StatField(*stat, 10));
-    sample->Set(Column::kMajorFaults, StatField(*stat, 12));
+    sample->Set(Column::kMinorFaults, OnlyNumber(ProcStatField(*stat, 10)));
+    sample->Set(Column::kMajorFaults, OnlyNumber(ProcStatField(*stat, 12)));
   }
 }
 

@@ -1,7 +1,5 @@
 #include "report/render/view.h"
 
-#include <regex.h>
-
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -13,6 +11,7 @@
 #include "report/leak/leak_scans.h"
 #include "report/leak/loss_records.h"
 #include "report/names/fingerprint.h"
+#include "report/render/regex.h"
 #include "report/trace/event_decoder.h"
 
 namespace memtrace::report::render {
@@ -49,37 +48,6 @@ uint64_t SortKey(const SiteGroup& group, SortColumn column) {
   }
   return 0;
 }
-
-class Regex {
- public:
-  explicit Regex(absl::string_view option) : option_(option) {}
-  ~Regex() {
-    if (given_) regfree(&regex_);
-  }
-  Regex(const Regex&) = delete;
-  Regex& operator=(const Regex&) = delete;
-
-  // Empty: it is not given.
-  absl::Status Compile(const std::string& text) {
-    if (text.empty()) return absl::OkStatus();
-    const int error = regcomp(&regex_, text.c_str(), REG_EXTENDED | REG_NOSUB);
-    given_ = error == 0;
-    if (given_) return absl::OkStatus();
-    char message[256];
-    regerror(error, &regex_, message, sizeof(message));
-    return absl::InvalidArgumentError(absl::StrCat(
-        option_, ": \"", text, "\" is not a regular expression: ", message));
-  }
-  bool given() const { return given_; }
-  bool Finds(const std::string& text) const {
-    return given_ && !text.empty() && regexec(&regex_, text.c_str(), 0, nullptr, 0) == 0;
-  }
-
- private:
-  const std::string option_;
-  regex_t regex_;
-  bool given_ = false;
-};
 
 }  // namespace
 

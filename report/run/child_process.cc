@@ -14,8 +14,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "report/base/proc_stat.h"
 #include "report/base/unique_fd.h"
-#include "report/run/proc_stat.h"
 
 namespace memtrace::report {
 namespace {
@@ -179,9 +179,9 @@ void ChildProcess::HandleSignal(const siginfo_t& info) {
 }
 
 bool ChildProcess::ProgramIsStopped() const {
-  const std::optional<std::string> stat = StatFromState(pid_);
+  const std::optional<std::string> stat = ReadProcStat(pid_);
   // Not known: one SIGCONT too many does less harm.
-  return !stat.has_value() || stat->starts_with("T");
+  return !stat.has_value() || ProcStatField(*stat, 3) == "T";
 }
 
 // Children that are not the program: those we had before we became memtrace, and, where we

@@ -8,12 +8,12 @@
 #include <time.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <string>
 
-#include "report/run/proc_stat.h"
+#include "absl/strings/numbers.h"
+#include "report/base/proc_stat.h"
 #include "report/trace/file_writers.h"
 
 namespace memtrace::report {
@@ -30,12 +30,11 @@ uint64_t ClockNs(clockid_t clock) {
 
 // CLOCK_REALTIME of the start of a process, from field 22 of its stat.
 std::optional<uint64_t> StartRealtimeNs(uint32_t pid) {
-  const std::optional<std::string> stat = StatFromState(static_cast<pid_t>(pid));
-  if (!stat.has_value()) return std::nullopt;
-  size_t at = 0;
-  for (int field = 3; at != stat->npos && field < 22; ++field) at = stat->find(' ', at + 1);
-  if (at == stat->npos) return std::nullopt;
-  const uint64_t ticks = strtoull(stat->c_str() + at + 1, nullptr, 10);
+  const std::optional<std::string> stat = ReadProcStat(static_cast<pid_t>(pid));
+  uint64_t ticks = 0;
+  if (!stat.has_value() || !absl::SimpleAtoi(ProcStatField(*stat, 22), &ticks)) {
+    return std::nullopt;
+  }
   const uint64_t since_boot =
       ticks * (kSecond / static_cast<uint64_t>(sysconf(_SC_CLK_TCK)));
   return ClockNs(CLOCK_REALTIME) - ClockNs(CLOCK_BOOTTIME) + since_boot;

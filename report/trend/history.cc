@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "report/base/unique_fd.h"
 #include "report/render/json_parts.h"
 #include "report/render/units.h"
 #include "symbolizer/whole_io.h"
@@ -51,20 +52,6 @@ Amounts ReadAmounts(const Json& json) {
   }
   return amounts;
 }
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  const int fd_;
-};
 
 }  // namespace
 
@@ -159,8 +146,8 @@ absl::Status AppendNight(const std::string& directory, const Night& night) {
     return Failed("make the directory", directory);
   }
   const std::string path = HistoryFile(directory);
-  const Descriptor file(open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
-  if (file.get() < 0) return Failed("open", path);
+  const UniqueFd file(open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
+  if (!file.ok()) return Failed("open", path);
   while (flock(file.get(), LOCK_EX) != 0) {
     if (errno != EINTR) return Failed("lock", path);
   }

@@ -1,14 +1,12 @@
 #include "report/trend/trend.h"
 
-#include <regex.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <memory>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "report/render/regex.h"
 
 namespace memtrace::report {
 namespace {
@@ -50,21 +48,10 @@ absl::string_view TrendName(TrendVerdict verdict) {
 }
 
 absl::StatusOr<Trend> FindTrends(const History& history, const TrendOptions& options) {
-  regex_t regex;
-  std::unique_ptr<regex_t, void (*)(regex_t*)> owner(nullptr, regfree);
-  if (!options.match.empty()) {
-    const int error = regcomp(&regex, options.match.c_str(), REG_EXTENDED | REG_NOSUB);
-    if (error != 0) {
-      char message[256];
-      regerror(error, &regex, message, sizeof(message));
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--match: \"", options.match, "\" is not a regular expression: ", message));
-    }
-    owner.reset(&regex);
-  }
+  render::Regex match("--match");
+  if (const absl::Status status = match.Compile(options.match); !status.ok()) return status;
   const auto matches = [&](const RunSite& site) {
-    return options.match.empty() || regexec(&regex, site.caller.c_str(), 0, nullptr, 0) == 0 ||
-           regexec(&regex, site.file.c_str(), 0, nullptr, 0) == 0;
+    return !match.given() || match.Finds(site.caller) || match.Finds(site.file);
   };
 
   Trend trend;
