@@ -138,12 +138,17 @@ constexpr ExtendedType ExtendedTypeOf(uint64_t head) {
   return static_cast<ExtendedType>(head >> 16 & 0xffff);
 }
 
+// kTime words carry 60 bits of the clock. What else has ticks, headers and records, is compared with
+// them by these bits.
+inline constexpr uint64_t kTickMask = (uint64_t{1} << 60) - 1;
+
 constexpr uint64_t TimeWord(uint64_t ticks) {
   return Head(EventKind::kTime, ticks, static_cast<uint32_t>(ticks >> 48));
 }
 constexpr uint64_t TicksOf(uint64_t time_word) {
   return AddressOf(time_word) | static_cast<uint64_t>(DetailOf(time_word)) << 48;
 }
+static_assert(TicksOf(TimeWord(UINT64_MAX)) == kTickMask);
 
 constexpr uint64_t PathHead(uint32_t parent_slot, uint32_t first_slot, uint32_t nodes) {
   return Head(EventKind::kPath,

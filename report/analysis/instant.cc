@@ -7,9 +7,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "format/event_words.h"
 #include "report/model/phases.h"
 #include "report/trace/block_payload.h"
-#include "report/trace/event_block.h"
 #include "report/trace/trace_reader.h"
 
 namespace memtrace::report {
@@ -27,7 +27,7 @@ uint64_t RunEndNs(const TraceReader& reader) {
   for (const ThreadStream& stream : reader.streams()) {
     if (stream.blocks.empty()) continue;
     const BlockRef& ref = stream.blocks.back();
-    last = std::max(last, clock.ToNs(ref.clock_ticks & kTickMask));
+    last = std::max(last, clock.ToNs(ref.clock_ticks & format::kTickMask));
     if (!ref.open_ended) continue;
     ReadEventBlock(reader, stream, ref, &payload, &block);
     if (block.status.ok()) last = std::max(last, clock.ToNs(block.spans.back().ticks));

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <string_view>
 
+#include "format/event_words.h"
 #include "format/record_decoder.h"
 #include "report/trace/record_text.h"
 #include "report/trace/trace_reader.h"
@@ -15,7 +16,6 @@ using format::FaultTag;
 using format::PageState;
 using format::RecordBody;
 
-constexpr uint64_t kTickMask = (uint64_t{1} << 60) - 1;
 constexpr uint64_t kMostKib = uint64_t{1} << 44;
 
 // "Rss:        1234 kB" -> bytes.
@@ -33,7 +33,7 @@ SnapshotHead ReadHead(RecordBody& body) {
   SnapshotHead head;
   head.number = static_cast<uint32_t>(body.Number());
   head.reason = static_cast<format::SnapshotReason>(body.Number());
-  head.ticks = body.Number() & kTickMask;
+  head.ticks = body.Number() & format::kTickMask;
   head.source = static_cast<format::PageSource>(body.Number());
   body.Number();  // errno
   const std::string_view rollup = body.Bytes();

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "format/event_words.h"
 #include "report/leak/glib_blocks.h"
 #include "report/leak/marker.h"
 #include "report/model/heap_model.h"
@@ -15,7 +16,6 @@
 namespace memtrace::report::leak {
 namespace {
 
-constexpr uint64_t kTickMask = (uint64_t{1} << 60) - 1;  // of kTime words
 // Each scan costs as much as there are live blocks. A trace may have thousands of both.
 constexpr uint64_t kMostBlocksLookedAt = uint64_t{1} << 31;
 constexpr size_t kRegionsNamed = 5;
@@ -55,7 +55,7 @@ LeakCheck::LeakCheck(TraceReader* reader, const StackTable* stacks, const LeakOp
       records_(stacks, options.resolution) {
   for (const uint32_t number : ScanNumbers(*reader)) {
     const Scan scan = ReadScan(*reader, number, nullptr, /*only_begin=*/true);
-    waiting_.push_back({number, scan.begin.ticks & kTickMask});
+    waiting_.push_back({number, scan.begin.ticks & format::kTickMask});
   }
   std::stable_sort(waiting_.begin(), waiting_.end(),
                    [](const Waiting& a, const Waiting& b) { return a.ticks > b.ticks; });
@@ -78,7 +78,7 @@ void LeakCheck::TakeOne(const HeapModel& model, uint32_t number, bool after_last
   found.reason = scan.begin.reason;
   found.show = scan.begin.show;
   found.label = scan.begin.label;
-  found.time_ns = reader_->clock().ToNs(scan.begin.ticks & kTickMask);
+  found.time_ns = reader_->clock().ToNs(scan.begin.ticks & format::kTickMask);
   if (found.time_ns < range_.from_ns || found.time_ns > range_.to_ns) return;
   blocks_looked_at_ += model.live_table_size();
   if (reader_->metadata().process.sample_bytes != 0) {

@@ -21,8 +21,8 @@ void ReadEventBlock(const TraceReader& reader, const ThreadStream& stream, const
   size_t clock_hint = 0;
   uint64_t low = 0, ticks = 0;
   if (ref.open_ended && ref.clock_ticks != 0) {
-    low = clock.ToNs(ref.clock_ticks & kTickMask, &clock_hint);
-    ticks = ref.clock_ticks & kTickMask;
+    low = clock.ToNs(ref.clock_ticks & format::kTickMask, &clock_hint);
+    ticks = ref.clock_ticks & format::kTickMask;
   }
   block->begin_ns = low;
   block->begin_ticks = ticks;
@@ -63,8 +63,8 @@ void ReadEventBlock(const TraceReader& reader, const ThreadStream& stream, const
   }
   uint64_t high = UINT64_MAX;
   if (!ref.open_ended && ref.clock_ticks != 0) {
-    high = std::max(low, clock.ToNs(ref.clock_ticks & kTickMask, &clock_hint));
-    ticks = std::max(ticks, ref.clock_ticks & kTickMask);
+    high = std::max(low, clock.ToNs(ref.clock_ticks & format::kTickMask, &clock_hint));
+    ticks = std::max(ticks, ref.clock_ticks & format::kTickMask);
   }
   const auto end = static_cast<uint32_t>(block->words.size());
   block->spans.push_back({end, end, events, high, ticks});

@@ -41,9 +41,6 @@ struct EventBlock {
   }
 };
 
-// kTime words carry 60 bits; so that a header's ticks compare with them.
-inline constexpr uint64_t kTickMask = (uint64_t{1} << 60) - 1;
-
 // Paths, samples and growth are written in the course of another event.
 inline bool TakesTime(uint64_t head) {
   const format::EventKind kind = format::KindOf(head);

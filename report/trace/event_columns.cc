@@ -185,7 +185,7 @@ bool EventColumns::Decode(std::span<uint64_t> words) {
         break;
       }
       case EventKind::kTime:
-        t.last_ticks = (t.last_ticks + times.Number()) & kTickMask;
+        t.last_ticks = (t.last_ticks + times.Number()) & format::kTickMask;
         stamp(out);
         *out++ = format::TimeWord(t.last_ticks);
         break;

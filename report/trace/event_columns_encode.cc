@@ -160,7 +160,7 @@ void EventColumns::Encode(std::span<const uint64_t> words) {
         break;
       }
       case EventKind::kTime:
-        Append(&columns_[kTimes], (format::TicksOf(head) - t.last_ticks) & kTickMask);
+        Append(&columns_[kTimes], (format::TicksOf(head) - t.last_ticks) & format::kTickMask);
         t.last_ticks = format::TicksOf(head);
         done = true;
         break;

@@ -5,7 +5,7 @@ namespace memtrace::report {
 EventCursor::EventCursor(TraceReader* reader, ReadAhead* ahead, size_t stream)
     : reader_(reader), ahead_(ahead), stream_(stream) {
   if (this->stream().first_ticks != 0) {
-    low_ticks_ = this->stream().first_ticks & kTickMask;
+    low_ticks_ = this->stream().first_ticks & format::kTickMask;
     low_ = time_ = reader_->clock().ToNs(low_ticks_);
   }
 }
