@@ -10,6 +10,7 @@
 #include "format/event_words.h"
 #include "report/model/phases.h"
 #include "report/trace/block_payload.h"
+#include "report/trace/event_block.h"
 #include "report/trace/trace_reader.h"
 
 namespace memtrace::report {

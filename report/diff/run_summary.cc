@@ -11,6 +11,7 @@
 #include "report/leak/leak_kinds.h"
 #include "report/leak/leak_scans.h"
 #include "report/names/site_symbols.h"
+#include "report/render/escape.h"
 #include "report/render/frames_filter.h"
 #include "report/render/process_end.h"
 #include "report/render/shell_words.h"
@@ -42,12 +43,7 @@ std::string EndOf(const ProcessInfo& process) {
 std::string CommandText(const ProcessInfo& process) {
   std::string text = render::ShellCommand(process.command);
   if (text.empty()) text = process.executable;
-  if (text.size() > kCommandKept) {
-    size_t end = kCommandKept;
-    while (end > 0 && (text[end] & 0xc0) == 0x80) --end;  // in the middle of a UTF-8 character
-    text.resize(end);
-  }
-  return text;
+  return std::string(render::CutUtf8(text, kCommandKept));
 }
 
 Measure MeasureOf(LeakKind kind) {

@@ -87,6 +87,17 @@ size_t DecodeUtf8(absl::string_view s, char32_t* code_point) {
   return bytes;
 }
 
+absl::string_view CutUtf8(absl::string_view s, size_t bytes) {
+  if (s.size() <= bytes) return s;
+  // A character has four bytes at most: three before the cut.
+  for (size_t back = 1; back <= 3 && back <= bytes; ++back) {
+    char32_t c = 0;
+    const size_t length = DecodeUtf8(s.substr(bytes - back), &c);
+    if (length != 0) return s.substr(0, length > back ? bytes - back : bytes);
+  }
+  return s.substr(0, bytes);
+}
+
 std::string EscapeControls(absl::string_view s) {
   return Escape(s, [](absl::string_view piece, std::string* out) { absl::StrAppend(out, piece); });
 }

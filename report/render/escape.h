@@ -19,6 +19,9 @@ namespace memtrace::report::render {
 // UTF-8 (overlong forms and surrogates are not valid). s is not empty.
 size_t DecodeUtf8(absl::string_view s, char32_t* code_point);
 
+// The first bytes of s, at most so many; a character that would be cut is left out whole.
+absl::string_view CutUtf8(absl::string_view s, size_t bytes);
+
 // Control characters (C0, C1, DEL), marks that reorder text (U+202A.. and so on)
 // and bytes that are not UTF-8 become \xNN. A backslash stays as it is.
 std::string EscapeControls(absl::string_view s);

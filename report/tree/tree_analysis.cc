@@ -8,6 +8,7 @@
 #include "absl/strings/strip.h"
 #include "report/analysis/coverage.h"
 #include "report/leak/leak_scans.h"
+#include "report/render/escape.h"
 #include "report/render/units.h"
 #include "report/trace/trace_reader.h"
 #include "report/tree/add_totals.h"
@@ -23,7 +24,7 @@ constexpr size_t kWordBytesKept = 200;
 void Shorten(std::vector<std::string>* command) {
   if (command->size() > kWordsKept) command->resize(kWordsKept);
   for (std::string& word : *command) {
-    if (word.size() > kWordBytesKept) word.resize(kWordBytesKept);
+    word.resize(render::CutUtf8(word, kWordBytesKept).size());
   }
   command->shrink_to_fit();
 }

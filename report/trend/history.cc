@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "report/base/unique_fd.h"
+#include "report/render/escape.h"
 #include "report/render/json_parts.h"
 #include "report/render/units.h"
 #include "symbolizer/whole_io.h"
@@ -30,9 +31,8 @@ absl::Status Failed(absl::string_view what, const std::string& path) {
   return absl::UnavailableError(absl::StrCat("cannot ", what, " ", path, ": ", strerror(errno)));
 }
 
-std::string Shortened(std::string text) {
-  if (text.size() > kLongestName) text.resize(kLongestName);
-  return text;
+std::string Shortened(absl::string_view text) {
+  return std::string(render::CutUtf8(text, kLongestName));
 }
 
 // Amounts that are 0 are left out.

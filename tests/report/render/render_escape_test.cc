@@ -42,6 +42,17 @@ TEST(EscapeTest, TextCannotBeReordered) {
   EXPECT_EQ(EscapeControls("\u2066x"), "\\xe2\\x81\\xa6x");
 }
 
+TEST(EscapeTest, NoCharacterIsCut) {
+  const std::string text = "a\u00e9\u65e5\U0001f600z";  // of 1, 2, 3, 4 and 1 bytes
+  const size_t whole[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11, 11};
+  for (size_t bytes = 0; bytes < std::size(whole); ++bytes) {
+    EXPECT_EQ(CutUtf8(text, bytes), text.substr(0, whole[bytes])) << bytes;
+  }
+  // What is no UTF-8 has no characters to be kept whole.
+  EXPECT_EQ(CutUtf8("\x80\x80\x80\x80\x80\x80", 5).size(), 5u);
+  EXPECT_EQ(CutUtf8("ab\xf0\x9f", 3), "ab\xf0");
+}
+
 TEST(CsvFieldTest, QuotesAsRfc4180) {
   EXPECT_EQ(CsvField("plain"), "plain");
   EXPECT_EQ(CsvField("std::map<int, int>"), "\"std::map<int, int>\"");

@@ -189,6 +189,14 @@ TEST_F(HistoryTest, KeepsTheSitesThatMatter) {
   EXPECT_LE(read.run.sites.size(), 12u);
 }
 
+// Half a character would be U+FFFD in the history, and another name when it is read.
+TEST_F(HistoryTest, CutsALongNameBetweenCharacters) {
+  Night night = MakeNight(1, 1), read;
+  night.run.sites[{"app", "aaaa"}].caller = absl::StrCat(std::string(499, 'x'), "\u00e9");
+  ASSERT_TRUE(ParseNight(NightLine(night, 10), &read));
+  EXPECT_EQ(read.run.sites.at({"app", "aaaa"}).caller, std::string(499, 'x'));
+}
+
 History Nights(const std::vector<uint64_t>& leaks) {
   History history;
   int number = 0;
