@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "report/model/shared_memory.h"
+
 namespace memtrace::report {
 namespace {
 
@@ -24,11 +26,6 @@ const T* LastAt(const std::vector<T>& sorted, uint64_t address, Begin begin) {
   auto after = std::upper_bound(sorted.begin(), sorted.end(), address,
                                 [&](uint64_t a, const T& each) { return a < begin(each); });
   return after == sorted.begin() ? nullptr : &*std::prev(after);
-}
-
-bool IsSharedMemory(std::string_view path) {
-  return path.starts_with("/dev/zero") || path.starts_with("/SYSV") ||
-         path.starts_with("/dev/shm/") || path.starts_with("/memfd:");
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "report/names/fingerprint.h"
 #include "report/render/escape.h"
 #include "report/render/units.h"
 
@@ -27,12 +28,6 @@ constexpr absl::string_view kHeader =
     "# Comments directly above a line are about it; until=YYYY-MM-DD is the last day it holds.\n"
     "# memtrace check --baseline FILE --update-baseline keeps comments, dates and order.\n"
     "\n";
-
-// Whether `text` is a fingerprint, as they are written: in lower case, with all digits. One that
-// was cut would be of no leak, and the leak new.
-bool IsFingerprint(absl::string_view text) {
-  return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == text.npos;
-}
 
 int Digits(absl::string_view text) {
   int number = 0;

@@ -11,6 +11,7 @@
 #include "report/leak/glib_blocks.h"
 #include "report/leak/marker.h"
 #include "report/model/heap_model.h"
+#include "report/render/units.h"
 #include "report/trace/trace_reader.h"
 
 namespace memtrace::report::leak {
@@ -37,10 +38,6 @@ bool IsMissing(const ScanRegion& region) {
   return region.use == format::ScanRegionUse::kNotScanned &&
          region.kind != format::ScanRegionKind::kStack &&
          !absl::StartsWith(region.path, "anon_inode:[perf_event]");
-}
-
-std::string Plural(uint64_t n, absl::string_view noun) {
-  return absl::StrCat(n, " ", noun, n == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -202,7 +199,7 @@ void LeakCheck::Explain(const Scan& scan, const UnseenCode& unseen, LeakScan* fo
   }
   if (unparked != 0) {
     note(absl::StrCat(
-        Plural(unparked, "thread"), " did not stop, as ",
+        render::Plural(unparked, "thread"), " did not stop, as ",
         unparked == 1 ? "it blocks signals or was" : "they block signals or were",
         " not in time: ", unparked == 1 ? "its whole stack was" : "their whole stacks were",
         " scanned, ", unparked == 1 ? "its" : "their", " registers were not"));
@@ -220,13 +217,15 @@ void LeakCheck::Explain(const Scan& scan, const UnseenCode& unseen, LeakScan* fo
     named += known || is_new;
   }
   if (not_scanned != 0) {
-    note(absl::StrCat("not scanned: ", Plural(not_scanned, "mapping"), ", ", bytes, " bytes",
+    note(absl::StrCat("not scanned: ", render::Plural(not_scanned, "mapping"), ", ",
+                      render::ExactBytes(bytes),
                       names.empty() ? "" : ": ", absl::StrJoin(names, ", "),
                       named < not_scanned && !names.empty() ? ", ..." : ""));
   }
   failed = std::max(failed, scan.done->failed_bytes);
   if (failed != 0) {
-    note(absl::StrCat(failed, " bytes could not be read: what they point to may count as lost"));
+    note(absl::StrCat(render::ExactBytes(failed),
+                      " could not be read: what they point to may count as lost"));
   }
   if (const std::string why = WhyBlocksAreUnknown(unseen); !why.empty()) {
     note(absl::StrCat(why, ": all of the heap outside of known blocks was taken for roots, so "

@@ -48,12 +48,17 @@ absl::string_view WithoutCloneSuffix(absl::string_view function);
 std::string FingerprintText(absl::Span<const Frame* const> stack, format::AllocFunction function,
                             bool with_lines);
 
-// Sixteen hexadecimal digits.
+// Sixteen hexadecimal digits, in lower case.
 std::string Fingerprint(absl::Span<const Frame* const> stack, format::AllocFunction function);
 // A fingerprint that also has the lines: two places of one function differ, and so
 // does a place that moved.
 std::string StrictFingerprint(absl::Span<const Frame* const> stack,
                               format::AllocFunction function);
+
+// Whether `text` is one, as they are written. One that was cut would be of no site.
+inline bool IsFingerprint(absl::string_view text) {
+  return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == text.npos;
+}
 
 }  // namespace memtrace::report
 

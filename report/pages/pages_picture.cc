@@ -17,26 +17,12 @@
 namespace memtrace::report::pages {
 namespace {
 
+using render::EscapeMarkup;
 using render::HumanBytes;
 
 constexpr size_t kWidth = 1000, kLabel = 290, kRow = 16, kCells = 240;
 constexpr size_t kMostMappings = 200;   // of a process; those with most pages
 constexpr size_t kMostProcesses = 100;  // in a picture
-
-std::string Escaped(absl::string_view text) {
-  std::string out;
-  for (const char c : render::EscapeControls(text)) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\'': out += "&#39;"; break;
-      default: out.push_back(c);
-    }
-  }
-  return out;
-}
 
 constexpr char kStyle[] = R"(
 :root, svg { --paper: #ffffff; --ink: #1b1f24; --faint: #6b7280; --grid: #e5e7eb;
@@ -94,10 +80,10 @@ std::string StripSvg(const Strip& strip, size_t y) {
   const std::string name = m.name.empty() ? absl::StrCat("(", RegionName(strip.region->region), ")")
                                           : m.name;
   std::string out = absl::StrCat(
-      "<g><title>", Escaped(name), "\n", absl::StrFormat("%x-%x", m.start, m.end), ", ",
+      "<g><title>", EscapeMarkup(name), "\n", absl::StrFormat("%x-%x", m.start, m.end), ", ",
       HumanBytes(m.bytes()), ", resident ", HumanBytes(m.rss + m.hugetlb), "</title>",
       "<text x=\"8\" y=\"", y + 11, "\">",
-      Escaped(render::KeepEnd(render::EscapeControls(name), 40, "...")), "</text>");
+      EscapeMarkup(render::KeepEnd(render::EscapeControls(name), 40, "...")), "</text>");
   const std::string& cells = strip.line.characters;
   const double each = static_cast<double>(kWidth - kLabel - 10) / kCells;
   for (size_t i = 0; i < cells.size();) {
@@ -167,7 +153,7 @@ std::string Picture(const PagesReport& report, bool with_style) {
   std::string body;
   size_t y = 10;
   absl::StrAppend(&body, "<text class=\"title\" x=\"8\" y=\"", y + 11, "\">memtrace pages ",
-                  Escaped(s.source), ": ", render::Count(report.user_pages.pages),
+                  EscapeMarkup(s.source), ": ", render::Count(report.user_pages.pages),
                   " user pages</text>\n");
   y += 2 * kRow;
   body += Legend(y);
@@ -176,9 +162,10 @@ std::string Picture(const PagesReport& report, bool with_style) {
   for (size_t i = 0; i < shown; ++i) {
     const ProcessPages& process = s.processes[i];
     const std::string command = process.command.empty() ? process.name : process.command;
+    const std::string shown_command =
+        render::KeepBeginning(render::EscapeControls(command), 120, "...");
     absl::StrAppend(&body, "<text class=\"title\" x=\"8\" y=\"", y + 11, "\">", process.pid, "  ",
-                    Escaped(render::KeepBeginning(render::EscapeControls(command), 120, "...")),
-                    "</text>\n");
+                    EscapeMarkup(shown_command), "</text>\n");
     y += kRow + 4;
     body += BarsSvg(process, &y);
     y += kRow / 2;
@@ -203,11 +190,11 @@ std::string Picture(const PagesReport& report, bool with_style) {
 std::string HtmlTable(const std::vector<std::string>& heads,
                       const std::vector<std::vector<std::string>>& rows) {
   std::string out = "<table><thead><tr>";
-  for (const std::string& head : heads) absl::StrAppend(&out, "<th>", Escaped(head), "</th>");
+  for (const std::string& head : heads) absl::StrAppend(&out, "<th>", EscapeMarkup(head), "</th>");
   out += "</tr></thead><tbody>\n";
   for (const auto& row : rows) {
     out += "<tr>";
-    for (const std::string& cell : row) absl::StrAppend(&out, "<td>", Escaped(cell), "</td>");
+    for (const std::string& cell : row) absl::StrAppend(&out, "<td>", EscapeMarkup(cell), "</td>");
     out += "</tr>\n";
   }
   return out + "</tbody></table>\n";
@@ -224,7 +211,7 @@ void RenderPagesHtml(const PagesReport& report, render::Sink& out) {
   out.Write(absl::StrCat(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width\">\n<title>memtrace pages ",
-      Escaped(s.source), "</title>\n<style>", kStyle, R"(
+      EscapeMarkup(s.source), "</title>\n<style>", kStyle, R"(
 body { background: var(--paper); color: var(--ink); font: 14px system-ui, sans-serif; margin: 2em; }
 table { border-collapse: collapse; margin: 1em 0; } td, th { padding: 2px 12px; border-bottom: 1px solid var(--grid); text-align: right; }
 td:first-child, th:first-child { text-align: left; } .alert { color: var(--own); } svg { max-width: 100%; height: auto; }
@@ -232,18 +219,18 @@ td:first-child, th:first-child { text-align: left; } .alert { color: var(--own);
 table { display: block; overflow-x: auto; } .wide { overflow-x: auto; } .wide svg { min-width: 640px; }
 </style></head><body>
 )",
-      "<h1>memtrace pages ", Escaped(s.source), "</h1>\n<p><strong>",
+      "<h1>memtrace pages ", EscapeMarkup(s.source), "</h1>\n<p><strong>",
       render::Count(report.user_pages.pages), "</strong> user pages (",
       HumanBytes(report.user_pages.pages * s.page_bytes), "), ",
       report.user_pages.by_frames ? "different physical pages" : "the sum of proportional shares",
       ", ", render::DateTime(s.realtime_ns), "</p>\n"));
   for (const std::string& note : report.notes)
-    out.Write(absl::StrCat("<p>", Escaped(note), "</p>\n"));
+    out.Write(absl::StrCat("<p>", EscapeMarkup(note), "</p>\n"));
   if (!report.alerts.empty()) {
     out.Write("<h2>Alerts</h2>\n<ul>\n");
     for (const Alert& alert : report.alerts) {
-      out.Write(absl::StrCat("<li class=\"alert\">", Escaped(alert.unit), ": ",
-                             Escaped(AlertSentence(alert, s.page_bytes)), "</li>\n"));
+      out.Write(absl::StrCat("<li class=\"alert\">", EscapeMarkup(alert.unit), ": ",
+                             EscapeMarkup(AlertSentence(alert, s.page_bytes)), "</li>\n"));
     }
     out.Write("</ul>\n");
   }

@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
+#include "report/model/shared_memory.h"
 
 namespace memtrace::report::pages {
 namespace {
@@ -38,11 +39,8 @@ std::vector<MappedRegion> Classify(std::vector<Mapping> mappings, const std::str
     } else if (absl::StartsWith(m.name, "[stack")) {
       region.region = Region::kStack;
     } else if (m.shared) {
-      region.region = m.of_file() && !absl::StartsWith(m.name, "/dev/shm/") &&
-                              !absl::StartsWith(m.name, "/memfd:") &&
-                              !absl::StartsWith(m.name, "/SYSV") && m.name != "/dev/zero"
-                          ? Region::kFile
-                          : Region::kShared;
+      region.region =
+          m.of_file() && !IsSharedMemory(m.name) ? Region::kFile : Region::kShared;
     } else if (m.of_file() && units.contains(m.name)) {
       region.unit = m.name;
       region.owner = m.name == executable ? Owner::kProgram : Owner::kLibrary;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 
 namespace memtrace::report::render {
 namespace {
@@ -106,6 +107,14 @@ std::string EscapeToAscii(absl::string_view s) {
   return Escape(s, [](absl::string_view piece, std::string* out) {
     absl::StrAppend(out, piece.size() == 1 ? piece : "?");
   });
+}
+
+std::string EscapeMarkup(absl::string_view s) {
+  return absl::StrReplaceAll(EscapeControls(s), {{"&", "&amp;"},
+                                                 {"<", "&lt;"},
+                                                 {">", "&gt;"},
+                                                 {"\"", "&quot;"},
+                                                 {"'", "&#39;"}});
 }
 
 std::string CsvField(absl::string_view s) {

@@ -30,6 +30,9 @@ std::string EscapeControls(absl::string_view s);
 // that does not show UTF-8.
 std::string EscapeToAscii(absl::string_view s);
 
+// Text of an element or of a quoted attribute, in XML and in HTML. Does what EscapeControls does.
+std::string EscapeMarkup(absl::string_view s);
+
 // One field of a CSV record (RFC 4180): quoted where needed. Text that a
 // spreadsheet would take for a formula gets a leading apostrophe.
 std::string CsvField(absl::string_view s);

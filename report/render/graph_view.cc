@@ -1,6 +1,5 @@
 #include "report/render/graph_view.h"
 
-#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "report/leak/heuristics.h"
+#include "report/names/fingerprint.h"
 #include "report/render/units.h"
 
 namespace memtrace::report::render {
@@ -19,7 +19,6 @@ namespace {
 using leak::GraphReport;
 using Kind = leak::RootGroup::Kind;
 
-constexpr size_t kFingerprintDigits = 16;
 
 absl::StatusOr<uint64_t> ParseAddress(absl::string_view option, absl::string_view text) {
   uint64_t address = 0;
@@ -45,11 +44,6 @@ absl::Status NoBlockAt(absl::string_view option, const GraphReport& report, uint
                       report.held().scan.number, near));
 }
 
-bool IsFingerprint(absl::string_view text) {
-  return text.size() == kFingerprintDigits &&
-         std::all_of(text.begin(), text.end(), [](char c) { return absl::ascii_isxdigit(c); });
-}
-
 // The blocks that `site` means.
 absl::StatusOr<std::vector<uint32_t>> BlocksOf(const std::string& site, const ReportView& view,
                                                const StackTable& stacks,
@@ -65,8 +59,7 @@ absl::StatusOr<std::vector<uint32_t>> BlocksOf(const std::string& site, const Re
     blocks.push_back(block);
     return blocks;
   }
-  if (IsFingerprint(site)) {
-    const std::string wanted = absl::AsciiStrToLower(site);
+  if (const std::string wanted = absl::AsciiStrToLower(site); IsFingerprint(wanted)) {
     std::vector<int8_t> matches(report.held().sites.size(), -1);  // -1: not looked at
     for (uint32_t block = 0; block < count; ++block) {
       const leak::BlockSite& of = report.SiteOf(block);

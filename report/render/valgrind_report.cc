@@ -146,21 +146,8 @@ std::vector<std::string> Remarks(const ReportView& view, const LossList& list,
   return remarks;
 }
 
-std::string Xml(absl::string_view text) {
-  std::string out;
-  for (const char c : EscapeControls(text)) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
-
 std::string Element(absl::string_view name, absl::string_view text) {
-  return absl::StrCat("<", name, ">", Xml(text), "</", name, ">");
+  return absl::StrCat("<", name, ">", EscapeMarkup(text), "</", name, ">");
 }
 
 std::string XmlTime(uint64_t ns) {

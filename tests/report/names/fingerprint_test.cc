@@ -103,6 +103,14 @@ std::string Of(MadeUp& trace, const std::vector<Step>& steps) {
   return trace.View().Fingerprint(stack, kMalloc);
 }
 
+TEST(FingerprintTest, IsKnownByItsDigits) {
+  EXPECT_TRUE(IsFingerprint("0123456789abcdef"));
+  for (const char* other : {"", "0123456789abcde", "0123456789abcdef0", "0123456789ABCDEF",
+                            "0123456789abcdeg"}) {
+    EXPECT_FALSE(IsFingerprint(other)) << other;
+  }
+}
+
 TEST(FingerprintTest, LeavesOutWhatCompilersAndLibrariesPutBetween) {
   MadeUp trace;
   const std::string plain = Of(trace, {{"app::Make()", "a.cc", 1}, {"app::Run()", "a.cc", 2},

@@ -53,6 +53,11 @@ TEST(EscapeTest, NoCharacterIsCut) {
   EXPECT_EQ(CutUtf8("ab\xf0\x9f", 3), "ab\xf0");
 }
 
+TEST(EscapeTest, MarkupHasNeitherTagsNorQuotesOfAName) {
+  EXPECT_EQ(EscapeMarkup("a<b>&\"c\" 'd'\n"), "a&lt;b&gt;&amp;&quot;c&quot; &#39;d&#39;\\x0a");
+  EXPECT_EQ(EscapeMarkup("&amp;"), "&amp;amp;") << "as it is, not as it was meant";
+}
+
 TEST(CsvFieldTest, QuotesAsRfc4180) {
   EXPECT_EQ(CsvField("plain"), "plain");
   EXPECT_EQ(CsvField("std::map<int, int>"), "\"std::map<int, int>\"");
