@@ -1,6 +1,7 @@
 #include "report/faults/fault_matcher.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "absl/strings/str_cat.h"
 #include "report/trace/trace_reader.h"
@@ -21,7 +22,8 @@ FaultSums Minus(const FaultSums& whole, const FaultSums& part) {
 }  // namespace
 
 FaultMatcher::FaultMatcher(TraceReader* reader, StackTable* stacks, const Range& range)
-    : stacks_(stacks), range_(range), stream_(reader), space_(reader->metadata()),
+    : page_bits_(63 - std::countl_zero(reader->metadata().process.page_bytes)),
+      stacks_(stacks), range_(range), stream_(reader), space_(reader->metadata()),
       modules_(any() ? ModulesOfFaults(*reader) : ModulesOf(*reader)), finder_(modules_),
       main_tid_(reader->header().pid) {
   for (const auto& [serial, thread] : reader->metadata().threads) {
@@ -94,7 +96,7 @@ void FaultMatcher::Take(const Fault& fault, bool own, HeapModel& model,
                         const MappingModel& mappings) {
   const Waiting waiting{fault.time_ns, fault.tid, CodeOf(fault), fault.major, fault.in_kernel, {}};
   told_.Add(fault.major);
-  thrash_.Add(fault.time_ns, fault.address >> 12, fault.major);
+  thrash_.Add(fault.time_ns, fault.address >> page_bits_, fault.major);
   if (fault.in_kernel) in_kernel_.Add(fault.major);
   touchers_[waiting.code].Add(fault.major);
   if (own || (!fault.in_kernel && space_.IsTool(fault.pc))) {
@@ -130,19 +132,19 @@ void FaultMatcher::Take(const Fault& fault, bool own, HeapModel& model,
     waiting_.erase(waiting_.begin());
   }
   waiting_.emplace(fault.address, waiting);
-  const uint64_t bit = (fault.address >> 12) % kFilterBits;
+  const uint64_t bit = (fault.address >> page_bits_) % kFilterBits;
   filter_[bit / 64] |= uint64_t{1} << bit % 64;
   ++filtered_;
 }
 
 void FaultMatcher::Claim(const HeldBlock& block, const HeapModel& model) {
-  constexpr uint64_t kPage = 4096;
+  const uint64_t in_page = (uint64_t{1} << page_bits_) - 1;
   const uint64_t end = block.address() + std::max<uint64_t>(block.size() + block.waste(), 1);
   auto at = waiting_.lower_bound(block.address() - kHeader);
   while (at != waiting_.end() && at->first < end) {
     const auto [address, fault] = *at;
     at = waiting_.erase(at);
-    const uint64_t page_end = (address | (kPage - 1)) + 1, here = std::min(end, page_end) - address;
+    const uint64_t page_end = (address | in_page) + 1, here = std::min(end, page_end) - address;
     // Within the block it was the allocator's work for it, calloc's for instance; but where
     // it has been handed on.
     const bool within = address >= block.address() && fault.largest.page_bytes == 0;
@@ -160,7 +162,7 @@ void FaultMatcher::Claim(const HeldBlock& block, const HeapModel& model) {
   filter_.fill(0);
   filtered_ = waiting_.size();
   for (const auto& [address, fault] : waiting_) {
-    const uint64_t bit = (address >> 12) % kFilterBits;
+    const uint64_t bit = (address >> page_bits_) % kFilterBits;
     filter_[bit / 64] |= uint64_t{1} << bit % 64;
   }
 }

@@ -132,7 +132,7 @@ class FaultMatcher {
   void SortIn(const HeapModel& model);
   // A filter by page: most blocks are in pages that nobody waits for, and in one or two.
   bool MayWait(uint64_t first, uint64_t last) const {
-    const uint64_t begin = first >> 12, end = last >> 12;
+    const uint64_t begin = first >> page_bits_, end = last >> page_bits_;
     if (begin != end) [[unlikely]] return MayWaitInMany(begin, end);
     return InFilter(begin) != 0;
   }
@@ -156,6 +156,7 @@ class FaultMatcher {
 
   static constexpr uint64_t kFilterBits = 4096;
 
+  const int page_bits_;  // of addresses within a page of the program's machine
   StackTable* const stacks_;
   const Range range_;
   FaultStream stream_;

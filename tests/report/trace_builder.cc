@@ -234,7 +234,7 @@ TraceBuilder::TraceBuilder(const Options& options) : options_(options) {
     r.Number(kStartTicks);
     r.Number(static_cast<uint64_t>(options.clock));
     r.Number(options.ticks_per_us * 1'000'000);
-    r.Number(4096);
+    r.Number(options.page_bytes);
     r.Number(1);
     r.Number(0);
     r.Bytes("6.1.0");

@@ -125,6 +125,7 @@ class TraceBuilder {
     format::StackMode stack_mode = format::StackMode::kAll;
     format::StampRule stamp_rule = format::StampRule::kUnknown;
     uint64_t sample_bytes = 0;
+    uint64_t page_bytes = 4096;
     uint64_t start_realtime_ns = 1'700'000'000'000'000'000;
     format::Codec event_codec = format::Codec::kRaw;  // or kWords
   };

@@ -107,7 +107,7 @@ constexpr char kMap[] =
 
 class FaultMatcherTest : public ::testing::Test {
  protected:
-  FaultMatcherTest() {
+  explicit FaultMatcherTest(const TraceBuilder::Options& options = {}) : trace_(options) {
     trace_.Module(1, format::kModulePermanent | format::kModuleExecutable, 0x400000, 0x404800,
                   0x400000, "/a");
     trace_.Module(2, format::kModulePermanent | format::kModuleTracer, 0x500000, 0x510000,
@@ -185,6 +185,24 @@ TEST_F(FaultMatcherTest, APageIsForTheBlockThatHasMostOfIt) {
     EXPECT_EQ(site.by_allocator, 1u);
     EXPECT_EQ(site.first_time_ns, (analyzed_.stacks->node(site.stack).pc == 0x401100 ? 3 : 2) * kMs);
   }
+}
+
+class LargePagesTest : public FaultMatcherTest {
+ protected:
+  LargePagesTest() : FaultMatcherTest({.page_bytes = 16384}) {}
+};
+
+// The second block fills what would be its page of 4096 bytes.
+TEST_F(LargePagesTest, APageIsAsLargeAsTheMachineHasThem) {
+  auto& main = trace_.Thread(1, kTid, "main");
+  main.At(5 * kMs).Node(1, 0x401100).Node(2, 0x401200).Node(3, 0x401300);
+  main.Malloc(0x811010, 40, 1, 0).Malloc(0x811040, 4000, 2, 8).Malloc(0x812000, 8100, 3, 8);
+  faults_.Source(format::FaultSource::kAllEvents, 0)
+      .Turn({At(2 * kMs, 0x811008)}, 10 * kMs)
+      .AddTo(&trace_, 1);
+  const FaultDetails details = Details();
+  ASSERT_EQ(details.sites.size(), 1u);
+  EXPECT_EQ(analyzed_.stacks->node(details.sites[0].stack).pc, 0x401300u);
 }
 
 // Touched by libc's memcpy and by system calls of the library: not for the block that comes next.
