@@ -2,6 +2,8 @@
 // of leak, its place relative to the sources, the stack as a code flow as well, and a
 // fingerprint that survives rebuilds.
 
+#include <iterator>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -41,6 +43,7 @@ constexpr Rule kRules[] = {
     {"memtrace/no-evidence", "NoEvidence",
      "What a process lost is not known: it is no proof that nothing was."},
 };
+static_assert(std::size(kRules) == kLeakKinds + GateExcess::kWhatCount + 1, "a rule for each");
 
 // A URI reference: what is neither plain nor a slash is %XX.
 std::string AsUri(const std::string& path) {

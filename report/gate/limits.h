@@ -7,6 +7,7 @@
 #ifndef MEMTRACE_REPORT_GATE_LIMITS_H_
 #define MEMTRACE_REPORT_GATE_LIMITS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -25,6 +26,7 @@ struct GateExcess {
   enum class What {
     kLeaked, kPeak, kAllocations, kGrowth, kInvalidFrees, kMismatchedFrees
   } what = What::kLeaked;
+  static constexpr size_t kWhatCount = static_cast<size_t>(What::kMismatchedFrees) + 1;  // the last
   std::string program, file;  // of the process that is furthest beyond it
   uint32_t pid = 0;
   uint64_t limit = 0, value = 0;

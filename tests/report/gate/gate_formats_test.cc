@@ -284,6 +284,25 @@ TEST_F(FormatsTest, PlacesAreBelowTheSourceRoot) {
   EXPECT_THAT(WhyNothingIsBelow(report, "/"), Not(HasSubstr("no directory here")));
 }
 
+TEST_F(FormatsTest, SarifHasARuleOfItsOwnForEachLimit) {
+  MadeUpGate passed;
+  passed.Judge();
+  passed.result.excesses.clear();
+  for (size_t what = 0; what < GateExcess::kWhatCount; ++what) {
+    passed.result.excesses.emplace_back().what = static_cast<GateExcess::What>(what);
+    ASSERT_NE(ExcessName(passed.result.excesses.back().what), "") << what;
+  }
+  std::set<std::string> rules;
+  const Json sarif = Json::parse(RenderGateSarif(passed.Report()));
+  for (const Json& found : sarif.at("runs")[0].at("results")) {
+    rules.insert(found.at("ruleId").get<std::string>());
+  }
+  for (const GateExcess& excess : passed.result.excesses) {
+    const std::string rule = "memtrace/limit-" + std::string(ExcessName(excess.what));
+    EXPECT_TRUE(rules.contains(rule)) << rule;
+  }
+}
+
 TEST_F(FormatsTest, WrongFreesAreShownWhereTheyAre) {
   MadeUpGate wrong;
   const uint32_t app = wrong.AddProcess("app");
