@@ -387,14 +387,16 @@ TEST(CheckEvidenceTest, AChildThatStillRunsIsNoEvidence) {
   const std::string program = Compile(directory, "leaves_a_child", R"(#include <stdlib.h>
 #include <unistd.h>
 int main(int argc, char** argv) {
+  int told[2];
+  char byte = 0;
+  if (pipe(told) != 0) return 3;
   if (fork() == 0) {
     void* volatile lost = malloc(1234567);
     lost = NULL;
-    char byte;
+    if (write(told[1], &byte, 1) != 1) _exit(3);
     _exit(read(0, &byte, 1) < 0);  // as long as the test holds the other end
   }
-  usleep(50000);
-  return 0;
+  return read(told[0], &byte, 1) == 1 ? 0 : 3;  // when it has allocated
 })");
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);

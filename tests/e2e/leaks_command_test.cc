@@ -42,40 +42,45 @@ pid_t ChildOf(pid_t parent) {
   return std::stoi(ReadFile("/proc/" + of + "/task/" + of + "/children"));
 }
 
+void Until(const std::function<bool()>& done) {
+  for (int i = 0; i < 1000 && !done(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
+// Whether somebody has asked for a scan of the process of that raw trace.
+bool IsAsked(const std::string& trace) {
+  format::StatusArea area = {};
+  std::ifstream(trace, std::ios::binary)
+      .seekg(static_cast<std::streamoff>(sizeof(format::FileHeader) + sizeof(format::BlockHeader)))
+      .read(reinterpret_cast<char*>(&area), sizeof(area));
+  return area.scan_request != 0;
+}
+
 // Who asks a program that does not allocate any more is told of the scan at its end.
 TEST_F(LeakScanTest, AskedOfAnIdleProgramThatEnds) {
-  Process process(Traced({.arguments = {"sleep", "3"}}, directory_.path()));
-  for (int i = 0; i < 200 && FilesIn(directory_.path(), ".mtr").empty(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // it has its locale, and sleeps
-  const Result leaks = RunCommand({.arguments = {ToolPath(), "leaks", "--timeout", "20", std::to_string(process.pid())}});
-  EXPECT_EQ(process.Wait(20).Outcome(), "exit 0");
-  EXPECT_EQ(leaks.Outcome(), "exit 0") << leaks.err;
-  EXPECT_THAT(leaks.out, testing::HasSubstr("at the exit"));
+  Process process(Traced({.arguments = {TraceePath("kept_by"), "ends_when_told"}}, directory_.path()));
+  ASSERT_TRUE(process.AwaitOutput("ready\n"));
+  const std::string trace = TraceOf(directory_.path(), "kept_by", process.pid());
+  Process leaks({.arguments = {ToolPath(), "leaks", "--timeout", "60", std::to_string(process.pid())}});
+  Until([&] { return IsAsked(trace); });
+  process.Signal(SIGUSR1);
+  EXPECT_EQ(process.Wait(60).Outcome(), "exit 0");
+  const Result asked = leaks.Wait(60);
+  EXPECT_EQ(asked.Outcome(), "exit 0") << asked.err;
+  EXPECT_THAT(asked.out, HasSubstr("at the exit"));
 }
 
 #ifdef __x86_64__
 // What is asked before is answered with all threads stopped, though the tracer's own signals are blocked already.
 TEST_F(LeakScanTest, AskedRightBeforeASeccompFilter) {
   Process process(Traced({.arguments = {TraceePath("kept_by"), "asked_before_a_filter"}}, directory_.path()));
-  const auto until = [](const std::function<bool()>& done) {
-    for (int i = 0; i < 1000 && !done(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  };
   ASSERT_TRUE(process.AwaitOutput("ready\n"));
   const std::string trace = TraceOf(directory_.path(), "kept_by", process.pid());
   Process leaks({.arguments = {ToolPath(), "leaks", std::to_string(process.pid())}});
-  until([&] {
-    format::StatusArea area = {};
-    std::ifstream(trace, std::ios::binary)
-        .seekg(static_cast<std::streamoff>(sizeof(format::FileHeader) + sizeof(format::BlockHeader)))
-        .read(reinterpret_cast<char*>(&area), sizeof(area));
-    return area.scan_request != 0;
-  });
+  Until([&] { return IsAsked(trace); });
   process.Signal(SIGUSR1);
   const Result asked = leaks.Wait(20);
   EXPECT_EQ(asked.Outcome(), "exit 0") << asked.err;
-  until([&] { return process.HasWritten("filtered\n"); });
+  Until([&] { return process.HasWritten("filtered\n"); });
   process.Signal(SIGTERM);
   const Result run = process.Wait(20);
   if (run.exit_status == 77) GTEST_SKIP() << "no seccomp filter here";

@@ -230,6 +230,16 @@ static int Idle(void) {
   return 0;
 }
 
+// Allocates nothing more until it is told to end.
+static int EndsWhenTold(void) {
+  signal(SIGUSR1, CountStop);
+  Lose();
+  puts("ready");
+  fflush(stdout);
+  WaitFor(&g_stop, 1);
+  return 0;
+}
+
 const struct Case kProcessCases[] = {
     {"fork", Fork},
     {"forks_from_a_thread", ForksFromAThread},
@@ -244,5 +254,6 @@ const struct Case kProcessCases[] = {
     {"_exit", ExitAtOnce},
     {"talks", Talks},
     {"idle", Idle},
+    {"ends_when_told", EndsWhenTold},
     {NULL, NULL},
 };
