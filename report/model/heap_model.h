@@ -339,13 +339,31 @@ class HeapModel {
       }
     }
     const SampleWeight weight = WeightOf(size);
+    HeapSite& site = sites_[site_index];
+    CountAllocation(thread, site, size, weight, /*taken_bytes=*/0, time);
+    site.wasted_bytes += alloc.waste * weight.blocks;
+    if (alloc.mapped) {
+      site.mapped_calls += weight.blocks;
+      site.mapped_bytes += MappingBytes(size + alloc.waste) * weight.blocks;
+    }
+    if (options_.sample_bytes != 0) [[unlikely]] {
+      sampled_[site_index].Add(size, options_.sample_bytes);
+    }
+    ++site_sizes_[site_index][std::min<size_t>(std::bit_width(size), kSiteSizeClasses - 1)];
+    counters_.live_wasted_bytes += block->waste() * weight.blocks;
+  }
+
+  // What an allocation adds to the figures of its thread, its site, its size and of all.
+  // `taken_bytes`: of them what was live already, in the block that a custom one lies in.
+  [[gnu::always_inline]] void CountAllocation(HeapThread& thread, HeapSite& site, uint64_t size,
+                                              const SampleWeight& weight, uint64_t taken_bytes,
+                                              uint64_t time) {
     thread.allocations += weight.blocks;
     thread.bytes_allocated += weight.bytes;
     thread.live_bytes += weight.bytes;
     thread.first_time_ns = std::min(thread.first_time_ns, time);
     thread.last_time_ns = std::max(thread.last_time_ns, time);
 
-    HeapSite& site = sites_[site_index];
     BeforeChange(site);
     if (site.allocations == 0) site.first_time_ns = time;
     site.allocations += weight.blocks;
@@ -355,24 +373,14 @@ class HeapModel {
     site.live_blocks += weight.blocks;
     site.Rose();
     site.largest_bytes = std::max(site.largest_bytes, size);
-    site.wasted_bytes += alloc.waste * weight.blocks;
-    if (alloc.mapped) {
-      site.mapped_calls += weight.blocks;
-      site.mapped_bytes += MappingBytes(size + alloc.waste) * weight.blocks;
-    }
-    if (options_.sample_bytes != 0) [[unlikely]] {
-      sampled_[site_index].Add(size, options_.sample_bytes);
-    }
     const size_t size_class = std::bit_width(size);
     sizes_.allocations[size_class] += weight.blocks;
     sizes_.bytes[size_class] += weight.bytes;
-    ++site_sizes_[site_index][std::min(size_class, kSiteSizeClasses - 1)];
 
     counters_.allocations += weight.blocks;
     counters_.bytes_allocated += weight.bytes;
-    counters_.live_bytes += weight.bytes;
+    counters_.live_bytes += weight.bytes - taken_bytes;
     counters_.live_blocks += weight.blocks;
-    counters_.live_wasted_bytes += block->waste() * weight.blocks;
     window_max_ = std::max(window_max_, counters_.live_bytes);
     if (counters_.live_bytes > peak_bytes_) {
       peak_bytes_ = counters_.live_bytes;

@@ -83,35 +83,8 @@ void HeapModel::CustomAlloc(size_t stream, const HeapAlloc& alloc, uint64_t pool
   }
   custom.Insert(block);
 
-  thread.allocations += 1;
-  thread.bytes_allocated += size;
-  thread.live_bytes += size;
-  thread.first_time_ns = std::min(thread.first_time_ns, time);
-  thread.last_time_ns = std::max(thread.last_time_ns, time);
-  HeapSite& site = sites_[held.site];
-  BeforeChange(site);
-  if (site.allocations == 0) site.first_time_ns = time;
-  site.allocations += 1;
-  site.last_time_ns = time;
-  site.bytes_allocated += size;
-  site.live_bytes += size;
-  site.live_blocks += 1;
-  site.Rose();
-  site.largest_bytes = std::max(site.largest_bytes, size);
-  const size_t size_class = std::bit_width(size);
-  sizes_.allocations[size_class] += 1;
-  sizes_.bytes[size_class] += size;
-  counters_.allocations += 1;
-  counters_.bytes_allocated += size;
-  counters_.live_bytes += size - block.taken_bytes;
-  counters_.live_blocks += 1;
-  window_max_ = std::max(window_max_, counters_.live_bytes);
-  if (counters_.live_bytes > peak_bytes_) {
-    peak_bytes_ = counters_.live_bytes;
-    peak_blocks_ = counters_.live_blocks;
-    peak_time_ns_ = time;
-    peak_event_ = checkpoint_ = event_;
-  }
+  // No custom block is recorded of a program that is sampled.
+  CountAllocation(thread, sites_[held.site], size, SampleWeight(size, 0), block.taken_bytes, time);
   if (block.pool != 0) {
     CustomBlocks::Pool& of = custom.pools()[block.pool - 1];
     ++of.allocations;
