@@ -2,10 +2,10 @@
 
 #include "report/base/byte_size.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "report/diff/run_diff.h"
 #include "report/gate/policy.h"
@@ -13,8 +13,6 @@
 
 namespace memtrace::report {
 namespace {
-
-using testing::HasSubstr;
 
 TEST(ByteSizeTest, UnitsAreBinary) {
   EXPECT_EQ(*ParseByteSize("4096"), 4096u);

@@ -1,9 +1,13 @@
+// The line of a process, whatever its name, and of one that has ended.
+
 #include "report/base/proc_stat.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <string>
 
 namespace memtrace::report {
 namespace {

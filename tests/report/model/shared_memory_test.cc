@@ -1,3 +1,5 @@
+// Names of memory that processes share, as the kernel writes them and as they are kept.
+
 #include "report/model/shared_memory.h"
 
 #include <gtest/gtest.h>
