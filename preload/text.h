@@ -38,7 +38,10 @@ class Text {
     return *this << static_cast<uint64_t>(number < 0 ? -static_cast<int64_t>(number) : number);
   }
 
-  void Clear() { data_[size_ = 0] = 0; }
+  void Clear() {
+    data_[size_ = 0] = 0;
+    cut_ = false;
+  }
   void Cut(size_t size) { data_[size_ = size] = 0; }
   const char* c_str() const { return data_; }
   std::string_view view() const { return {data_, size_}; }
