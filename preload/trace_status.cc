@@ -28,6 +28,7 @@ void TraceStatus::Attach(long fd, const format::StatusArea& initial, bool stores
   Forsake();
   private_area_ = initial;
   stores_take_space_ = stores_take_space;
+  written_.store(0, std::memory_order_relaxed);  // what the file before had is not in this one
   if (mapping_ != nullptr) {
     sys::Munmap(mapping_, kPage);
     CountRingBytes(-static_cast<int64_t>(kPage));

@@ -280,6 +280,24 @@ TEST_F(TraceFileTest, WhereStoresTakeSpaceTheStatusIsWritten) {
   close(fd);
 }
 
+// A fork child's first loss may be as many events as its parent lost.
+TEST_F(TraceFileTest, TheStatusOfASecondFileIsWrittenAlsoWhereItSaysTheSame) {
+  TraceStatus status;
+  for (const char* const name : {"parent.mtr", "child.mtr"}) {
+    TraceFile file;
+    ASSERT_EQ(Create(file, name), 0);
+    const int fd = open(file.path(), O_RDWR);
+    ASSERT_GE(fd, 0);
+    status.Attach(fd, TraceStatus::NewArea(), /*stores_take_space=*/true);
+    status.NoteLoss(7, 100, format::RecordingStop::kWriteFailed, ENOSPC);
+    status.Write(fd);
+    format::StatusArea area;
+    ASSERT_EQ(pread(fd, &area, sizeof(area), TraceStatus::kOffset), ssize_t{sizeof(area)});
+    EXPECT_EQ(area.lost_events, 7u) << name;
+    close(fd);
+  }
+}
+
 // Before Linux 5.14 the kernel cannot be asked for the space: then answers are written.
 TEST_F(TraceFileTest, WhereTheKernelCannotBeAskedForSpaceAnswersAreWritten) {
   TraceFile file;
