@@ -46,6 +46,8 @@ void Forget(const void* address) {
   const size_t used = g_used_entries.load(std::memory_order_acquire);
   for (size_t i = 0; i < used; ++i) {
     uintptr_t found = reinterpret_cast<uintptr_t>(address);
+    // A locked instruction for each of thousands of threads' mappings would be microseconds.
+    if (g_entries[i].begin.load(std::memory_order_relaxed) != found) continue;
     if (g_entries[i].begin.compare_exchange_strong(found, 0)) return;
   }
 }
