@@ -135,8 +135,8 @@ inline long MoveUp(long fd) {
   return up;
 }
 
-// Reads a whole small file; for /proc, whose files have no size. Returns the
-// bytes read, at most `capacity`, or -errno.
+// Reads a whole small file; for /proc, whose files have no size. Returns the bytes read, at most
+// `capacity`, or -errno where there are none. What was read before an error counts.
 //
 // A page of the buffer that is not there yet is touched here first: by an instruction of ours the
 // fault is known to be ours, by the kernel on our behalf it would look like the program's.
@@ -145,6 +145,7 @@ inline long ReadFile(const char* path, char* buffer, size_t capacity) {
   const long fd = MoveUp(Open(path, O_RDONLY));
   if (Failed(fd)) return fd;
   size_t used = 0;
+  long error = 0;
   while (used < capacity) {
     const size_t bytes = capacity - used < kMostAtOnce ? capacity - used : kMostAtOnce;
     auto* const at = static_cast<volatile char*>(buffer + used);
@@ -152,11 +153,12 @@ inline long ReadFile(const char* path, char* buffer, size_t capacity) {
     at[bytes - 1] = 0;
     const long got = Read(fd, buffer + used, bytes);
     if (got == -EINTR) continue;
+    if (Failed(got)) error = got;
     if (got <= 0) break;
     used += static_cast<size_t>(got);
   }
   Close(fd);
-  return static_cast<long>(used);
+  return used == 0 ? error : static_cast<long>(used);
 }
 
 }  // namespace memtrace::sys

@@ -66,6 +66,13 @@ TEST(OtherCallsTest, ThoseOfOtherThreadsStay) {
   EXPECT_EQ(g_other_calls.load(), before);
 }
 
+// It is no empty file: the settings of a process, for one, are then not known to be the defaults.
+TEST(SysTest, AFileThatCanBeOpenedAndNotReadIsAnError) {
+  char text[64];
+  EXPECT_EQ(sys::ReadFile("/", text, sizeof(text)), -EISDIR);
+  EXPECT_EQ(sys::ReadFile("/dev/null", text, sizeof(text)), 0);
+}
+
 TEST(SysTest, AKernelThatCannotNameMappingsIsAskedOnce) {
   void* const page = sys::Mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS);
   ASSERT_FALSE(sys::MmapFailed(page));
