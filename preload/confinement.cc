@@ -2,7 +2,12 @@
 
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
 
 #include "preload/allowed_calls.h"
 #include "preload/clock.h"
@@ -13,6 +18,7 @@
 #include "preload/seccomp_filter.h"
 #include "preload/signals_blocked.h"
 #include "preload/sys.h"
+#include "preload/text.h"
 #include "preload/trace_end.h"
 #include "preload/unwind/stack_bounds.h"
 #include "preload/usage_samples.h"
@@ -104,7 +110,43 @@ bool TakeLeave(ThreadState& state, const void* program, const SignalsBlocked& ca
   return false;
 }
 
+// Which pid namespace the next process will be of that the thread makes whose directory this is.
+enum class ChildrenGo { kHere, kElsewhere, kUnknown };
+
+ChildrenGo WhereChildrenGo(std::string_view directory) {
+  Text<64> here, there;
+  here << directory << "/ns/pid";
+  there << directory << "/ns/pid_for_children";
+  char ours[64], childrens[64];
+  const long a = sys::Readlink(here.c_str(), ours, sizeof(ours));
+  if (sys::Failed(a)) return ChildrenGo::kUnknown;
+  const long b = sys::Readlink(there.c_str(), childrens, sizeof(childrens));
+  if (!sys::Failed(b)) {
+    const bool same = a == b && memcmp(ours, childrens, static_cast<size_t>(a)) == 0;
+    return same ? ChildrenGo::kHere : ChildrenGo::kElsewhere;
+  }
+  // A link to nothing is of a namespace that has no process yet.
+  struct stat link;
+  return b == -ENOENT && !sys::Failed(sys::Stat(there.c_str(), &link, AT_SYMLINK_NOFOLLOW))
+             ? ChildrenGo::kElsewhere
+             : ChildrenGo::kUnknown;
+}
+
 }  // namespace
+
+void LookWhereChildrenGo() {
+  const SignalsBlocked calls;
+  if (calls && IsVforkChild()) return;  // its own are not its parent's
+  if (!calls || WhereChildrenGo("/proc/thread-self") != ChildrenGo::kHere)
+    g_process.must_not_clone.store(true, std::memory_order_relaxed);
+}
+
+void LookWhereFirstChildrenGo() {
+  const OtherCalls calls;
+  // The first thread, which is the only one.
+  if (calls && WhereChildrenGo("/proc/self") == ChildrenGo::kElsewhere)
+    g_process.must_not_clone.store(true, std::memory_order_relaxed);
+}
 
 void PrepareForPathLoss() {
   const Section section;  // first: a fork child counts its calls anew in it

@@ -28,6 +28,15 @@ void PrepareForPathLoss();
 // To be called after it, if it succeeded.
 void TellPathLoss(const char* call);
 
+// Where the next process of this one is to be the first of a namespace, none may be made for our
+// own purposes (Process::must_not_clone): with its end the program could make none either.
+//
+// To be called after unshare() and setns(). Where it cannot be told, none is made.
+void LookWhereChildrenGo();
+// To be called when a program begins, for it may have been executed by one that made such a call.
+// Where it cannot be told, as without /proc, nobody has made one.
+void LookWhereFirstChildrenGo();
+
 // To be called before the call that installs a filter, with its struct sock_fprog. True: from now
 // on there are memory calls only, because of this call.
 bool PrepareForFilter(const void* program);

@@ -13,8 +13,6 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include <cstring>
-
 #include "preload/arch/arch.h"
 #include "preload/clock.h"
 #include "preload/confinement.h"
@@ -47,22 +45,6 @@ bool Changes(long id, long call_for_current) {
 }
 bool ChangesUser(long id) { return Changes(id, SYS_geteuid); }
 bool ChangesGroup(long id) { return Changes(id, SYS_getegid); }
-
-// Where the next process of this one is to be the first of a namespace, none may be made for our
-// own purposes: with its end the program could make none either.
-void LookWhereChildrenGo() {
-  const SignalsBlocked calls;
-  // A vfork child: its own are not its parent's.
-  if (calls && g_process.pid != sys::Getpid()) return;
-  char ours[64], childrens[64];
-  const long a = calls ? sys::Readlink("/proc/thread-self/ns/pid", ours, sizeof(ours)) : 0;
-  const long b =
-      calls ? sys::Readlink("/proc/thread-self/ns/pid_for_children", childrens, sizeof(childrens))
-            : 0;
-  // A link to nothing is of a namespace that has no process yet.
-  const bool same = a > 0 && a == b && memcmp(ours, childrens, static_cast<size_t>(a)) == 0;
-  if (!same) g_process.must_not_clone.store(true, std::memory_order_relaxed);
-}
 
 bool LeavesNamespace(long flags) { return (flags & (CLONE_NEWNS | CLONE_NEWUSER)) != 0; }
 

@@ -313,6 +313,8 @@ void NoteInheritedPeak() {
 }
 
 bool StartProcess() {
+  // First: where all descriptors are in use, files are read by a process of our own.
+  LookWhereFirstChildrenGo();
   if (const std::string_view why = WhyNotInThisProcess(); !why.empty()) {
     if (MaySay()) RawLog(why);
     return false;

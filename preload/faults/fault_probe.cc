@@ -5,12 +5,14 @@
 #include <sched.h>
 #include <sys/wait.h>
 
+#include "preload/process.h"
 #include "preload/sys.h"
 
 namespace memtrace {
 
 bool FaultEventsAreHarmless() {
   if (sys::Call(SYS_prctl, PR_GET_SECCOMP) == 0) return true;
+  if (g_process.must_not_clone.load(std::memory_order_relaxed)) return false;
   // This is a fork without an exit signal: the program's wait() and SIGCHLD know nothing of it.
   const long child = sys::Call(SYS_clone, CLONE_UNTRACED, 0, 0, 0, 0);
   if (child == 0) {

@@ -236,7 +236,10 @@ void OpenFaults() {
     why << "MEMTRACE_FAULTS=snapshots asks for none";
     result.error = -EOPNOTSUPP;
   } else if (!FaultEventsAreHarmless()) {
-    why << "perf_event_open: a seccomp filter kills for it";
+    why << (g_process.must_not_clone.load(std::memory_order_relaxed)
+                ? "perf_event_open: a seccomp filter may kill for it, and no process can be made to "
+                  "try: it would be the first of a namespace"
+                : "perf_event_open: a seccomp filter kills for it");
     result.error = -ENOSYS;
   } else {
     if (g_buffer == nullptr) g_buffer = OwnMap(kBufferBytes, /*touch=*/true);

@@ -37,6 +37,35 @@ int main(void) {
   });
 }
 
+// unshare --pid without --fork: the program that it executes has never made such a call itself.
+TEST(HostCallsTest, SoItIsWhereAProgramBeforeTheExecMadeTheNamespace) {
+  TempDir directory;
+  const std::string program = Compile(directory, "calls", R"(#include <memtrace.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+  free(malloc(100));
+  memtrace_leak_check("no process may be made for it", 0, 1);
+  const pid_t child = fork();
+  if (child == 0) _exit(getpid());
+  int status = 0;
+  printf("%d %d\n", child > 0, waitpid(child, &status, 0) == child ? WEXITSTATUS(status) : -1);
+  return 0;
+})", {"-I" + SourcePath("include")});
+  Words words = {"unshare", "--user", "--map-root-user", "--pid", program};
+  const Result plain = RunCommand({.arguments = words});
+  if (plain.Outcome() != "exit 0") GTEST_SKIP() << "no namespaces here";
+  ASSERT_EQ(plain.out, "1 1\n");
+  const Result traced = RunCommand(Traced({.arguments = words}, directory.path()));
+  EXPECT_EQ(traced.Outcome(), "exit 0") << traced.err;
+  EXPECT_EQ(traced.out, plain.out) << "the first process of the namespace was not the program's";
+  const Json report = Report(TraceOf(directory.path(), "calls", traced.pid));
+  EXPECT_EQ(report.at("leak_scans").back().at("state"), "done");
+  EXPECT_EQ(report.at("leak_scans").back().at("cost").at("in_process"), true);
+}
+
 // A fork is told to whoever reads the descriptor: here nobody does.
 TEST(HostCallsTest, AUserfaultfdThatIsToldOfForksEndsNoExit) {
   ExpectTheSame(R"(#include <linux/userfaultfd.h>
