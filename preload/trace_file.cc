@@ -61,6 +61,23 @@ bool WritesElsewhere(long fd) {
   return false;
 }
 
+// Whether a file that could not be opened for this may be opened later, with the rights that the
+// process has.
+bool MayPass(long error) {
+  uint64_t limit[2];
+  switch (error) {
+    case -ENFILE:
+    case -ENOMEM:
+      return true;
+    case -EMFILE:  // not where no descriptor may be had ever again
+      return sys::Failed(
+                 sys::Call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, reinterpret_cast<long>(limit))) ||
+             limit[1] != 0;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 long TraceFile::Create(const char* pattern, const TraceName::Values& values,
@@ -281,19 +298,30 @@ bool TraceFile::Append(format::BlockHeader& header, const void* payload, Keep ke
   } else if (max_bytes_ != 0 && !records) {  // the end must still be told
     limit = max_bytes_;
   }
-  if (reserve_.mapped()) return AppendToReserve(header, payload, reserved, limit);
+  if (reserve_.mapped()) {
+    const uint64_t end = end_->load(std::memory_order_relaxed);
+    if (end + reserved > limit || reserve_.HasRoom(end, reserved, /*last_words=*/records))
+      return AppendToReserve(header, payload, reserved, limit);
+  }
+  return AppendToFile(header, payload, reserved, limit, UINT64_MAX);
+}
+
+bool TraceFile::AppendToFile(format::BlockHeader& header, const void* payload, uint64_t bytes,
+                             uint64_t limit, uint64_t offset) {
+  const bool records = header.kind == format::BlockKind::kMetadata;
   const OtherCalls calls;
   if (!calls) return Refuse(format::RecordingStop::kSandboxed, 0);
-  uint64_t offset = UINT64_MAX;
   bool written = false;
   const long opened = WithFile([&](long fd) {  // first: where it fails, no gap is left
-    offset = TakeSpace(reserved, limit);
+    if (offset == UINT64_MAX) offset = TakeSpace(bytes, limit);
     if (offset == UINT64_MAX) return;
-    written = WriteAt(fd, offset, header, payload, reserved);
+    written = WriteAt(fd, offset, header, payload, bytes);
     status_.Write(fd);
   });
   if (sys::Failed(opened)) {
     if (records) lost_records_.store(true, std::memory_order_relaxed);
+    // The program gave up the right to open it, and what was mapped for that is used up.
+    if (reserve_.mapped() && !MayPass(opened)) Refuse(format::RecordingStop::kSandboxed, 0);
     return false;
   }
   if (offset == UINT64_MAX) {
@@ -329,13 +357,8 @@ bool TraceFile::AppendToReserve(format::BlockHeader& header, const void* payload
     if (records) lost_records_.store(true, std::memory_order_relaxed);
     return Refuse(format::RecordingStop::kWriteFailed, result);
   }
-  // It is used up.
-  const OtherCalls calls;
-  bool written = false;
-  const long opened =
-      calls ? WithFile([&](long fd) { written = WriteAt(fd, offset, header, payload, bytes); })
-            : -EPERM;
-  return sys::Failed(opened) ? Refuse(format::RecordingStop::kSandboxed, 0) : written;
+  // Other threads took the rest of it meanwhile.
+  return AppendToFile(header, payload, bytes, limit, offset);
 }
 
 bool TraceFile::AppendToSegment(format::BlockHeader& header, const void* payload) {

@@ -137,6 +137,9 @@ class TraceFile {
   void GiveBack(uint64_t offset, uint64_t bytes);
   bool AppendToReserve(format::BlockHeader& header, const void* payload, uint64_t bytes,
                        uint64_t limit);
+  // At `offset`, which was taken for it; UINT64_MAX: at the end, below `limit`.
+  bool AppendToFile(format::BlockHeader& header, const void* payload, uint64_t bytes,
+                    uint64_t limit, uint64_t offset);
   bool WriteAt(long fd, uint64_t offset, format::BlockHeader& header, const void* payload,
                uint64_t bytes);
   uint64_t TakeRingSpace(uint64_t reserved, uint32_t thread);

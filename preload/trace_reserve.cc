@@ -162,12 +162,17 @@ void TraceReserve::Done(uint64_t offset, uint64_t bytes, bool ring) {
   }
 }
 
+bool TraceReserve::HasRoom(uint64_t offset, uint64_t bytes, bool last_words) const {
+  const uint64_t end = end_.load();
+  const uint64_t usable = end - (last_words ? 0 : Least(end, kLastWordsBytes));
+  return offset >= begin_ && offset + bytes <= usable;
+}
+
 long TraceReserve::Write(uint64_t offset, const format::BlockHeader& header, const void* payload,
                          bool last_words) {
   const Use use(*this);
   const uint64_t bytes = Up(sizeof(header) + header.payload_bytes, format::kBlockAlignment);
-  const uint64_t usable = end_.load() - (last_words ? 0 : Least(end_.load(), kLastWordsBytes));
-  if (offset < begin_ || offset + bytes > usable) return kElsewhere;
+  if (!HasRoom(offset, bytes, last_words)) return kElsewhere;
   if (const long result = Populate(offset, bytes); sys::Failed(result)) return result;
   Put(offset, header, payload, header.payload_bytes);
   Done(offset, bytes, /*ring=*/false);

@@ -52,7 +52,9 @@ class TraceReserve {
   uint64_t begin() const { return begin_; }
   uint64_t end() const { return end_.load(std::memory_order_acquire); }
 
-  // `last_words`: may use the last bytes of the reserve.
+  // Whether a block of `bytes` at `offset` is in it. `last_words`: it may use the last bytes of the
+  // reserve.
+  bool HasRoom(uint64_t offset, uint64_t bytes, bool last_words) const;
   // 0, kElsewhere, or -errno: the block is lost, -ENOSPC if for want of space on the disk.
   long Write(uint64_t offset, const format::BlockHeader& header, const void* payload,
              bool last_words);

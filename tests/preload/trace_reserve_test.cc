@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +17,7 @@
 #include <vector>
 
 #include "format/checksum.h"
+#include "preload/process.h"
 #include "preload/trace_file.h"
 #include "tests/temp_dir.h"
 
@@ -59,6 +62,17 @@ class TraceReserveTest : public testing::Test {
       }
     }
     return found;
+  }
+  void UseUpASmallOne() {
+    rlimit before;
+    getrlimit(RLIMIT_FSIZE, &before);
+    rlimit small = before;
+    small.rlim_cur = 2 << 20;
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+    EXPECT_EQ(file_.MakeReserve(), 0);
+    setrlimit(RLIMIT_FSIZE, &before);
+    EXPECT_LE(file_.reserve().end(), 2u << 20);
+    for (int i = 0; i < 50; ++i) ASSERT_TRUE(Append(std::string(60000, 'x')));
   }
   // Of the file in this process: bytes that can be written to, and all.
   std::pair<uint64_t, uint64_t> Mapped() const {
@@ -138,18 +152,47 @@ TEST_F(TraceReserveTest, KeepsToTheLimits) {
 }
 
 TEST_F(TraceReserveTest, WhenItIsUsedUpTheFileIsOpenedAgain) {
-  rlimit before;
-  getrlimit(RLIMIT_FSIZE, &before);
-  rlimit small = before;
-  small.rlim_cur = 2 << 20;
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
-  EXPECT_EQ(file_.MakeReserve(), 0);
-  setrlimit(RLIMIT_FSIZE, &before);
-  EXPECT_LE(file_.reserve().end(), 2u << 20);
-  for (int i = 0; i < 50; ++i) ASSERT_TRUE(Append(std::string(60000, 'x')));
+  UseUpASmallOne();
   fs::rename(file_.path(), directory_ / "y.mtr");
   EXPECT_FALSE(Append(std::string(60000, 'x')));
   EXPECT_EQ(file_.last_stop(), format::RecordingStop::kSandboxed);
+}
+
+// kSandboxed would end the recording (SpoolThread) for what passes in the next moment.
+TEST_F(TraceReserveTest, WhenItIsUsedUpAndThereIsNoDescriptorTheReasonIsThat) {
+  UseUpASmallOne();
+  const uint64_t written = file_.written_bytes();
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  g_process.must_not_clone.store(true);  // there is no table of our own either
+  EXPECT_FALSE(Append(std::string(60000, 'x')));
+  EXPECT_FALSE(Append("records", BlockKind::kMetadata));
+  g_process.must_not_clone.store(false);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(file_.last_stop(), format::RecordingStop::kOpenFailed);
+  EXPECT_EQ(file_.last_error(), EMFILE);
+  EXPECT_EQ(file_.written_bytes(), written) << "a gap";
+  EXPECT_TRUE(file_.TakeLostRecords());
+  EXPECT_TRUE(Append(std::string(60000, 'x')));
+}
+
+TEST_F(TraceReserveTest, WhenItIsUsedUpAndThereIsNeverADescriptorAgainItIsOver) {
+  UseUpASmallOne();
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit none = {0, 0};
+    setrlimit(RLIMIT_NOFILE, &none);
+    _exit(!Append(std::string(60000, 'x')) &&
+                  file_.last_stop() == format::RecordingStop::kSandboxed
+              ? 0
+              : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(TraceReserveTest, GivesAddressSpaceBack) {
