@@ -134,7 +134,7 @@ Begun BeginScan(ThreadState& state, uint64_t unblocked, format::ScanReason reaso
     return fail("no memory");
   }
   auto& job = *new (memory) ScanJob;
-  job.progress = new (&g_scan_page->now) ScanProgress;
+  job.progress = new (&TheScanPage()->now) ScanProgress;
   job.progress->number = number;
   job.progress->reason = reason;
   job.progress->show = show;
@@ -301,8 +301,8 @@ ScanResult RequestScan(format::ScanReason reason, std::string_view label, format
   if (begun.copy && wait) {
     if (caller.stop != nullptr) caller.stop->AwaitScanCopy();
     WaitForScanCopy(deadline, begun.result.number);
-    begun.result.state =
-        g_scan_page->IsComplete(begun.result.number) ? ScanResult::kComplete : ScanResult::kFailed;
+    begun.result.state = TheScanPage()->IsComplete(begun.result.number) ? ScanResult::kComplete
+                                                                        : ScanResult::kFailed;
     begun.result.why = "the scan was cut short";
   }
   return begun.result;

@@ -77,7 +77,7 @@ void CloseAll(bool shared) {
     sys::Call(SYS_prlimit64, 0, resource, reinterpret_cast<long>(limit), 0);
   }
   CloseAll(job.shares_files);
-  g_scan_page->NoteLeftFiles(job.number);
+  TheScanPage()->NoteLeftFiles(job.number);
   const long fd = sys::Open("/proc/self/oom_score_adj", O_WRONLY);
   if (!sys::Failed(fd)) {
     sys::Write(fd, "1000", 4);
@@ -92,7 +92,7 @@ void CloseAll(bool shared) {
     memset(everywhere, 0xff, sizeof(everywhere));
     sys::Call(SYS_sched_setaffinity, 0, sizeof(everywhere), reinterpret_cast<long>(everywhere));
   }
-  if (ScanMemory(job)) g_scan_page->NoteComplete(job.number);
+  if (ScanMemory(job)) TheScanPage()->NoteComplete(job.number);
   g_process.file.NoteScanFinished(job.number);
   job.progress->over.store(1);
   sys::Call(SYS_futex, reinterpret_cast<long>(&job.progress->over), FUTEX_WAKE, INT_MAX);
@@ -122,43 +122,45 @@ void TellOfDeath(const ScanProgress& progress, int status) {
 // The copy of the scan `number` is gone. `status`: how it ended, if that is news here. Then
 // the next one may begin.
 void IsOver(int copy, uint32_t number, const int* status) {
-  if (status != nullptr && g_scan_page->now.DidNotEnd(number))
-    TellOfDeath(g_scan_page->now, *status);
-  g_scan_page->NoteLeftFiles(number);
+  ScanPage* const page = TheScanPage();
+  if (status != nullptr && page->now.DidNotEnd(number)) TellOfDeath(page->now, *status);
+  page->NoteLeftFiles(number);
   g_scanning_copy.compare_exchange_strong(copy, 0);
 }
 
 }  // namespace
 
 bool HasScanPage() {
-  if (g_scan_page != nullptr) return true;
+  if (TheScanPage() != nullptr) return true;
   void* const page =
       sys::Mmap(nullptr, arch::kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS);
   if (sys::MmapFailed(page)) return false;
   static_assert(sizeof(ScanPage) <= arch::kPageBytes);
-  g_scan_page = new (page) ScanPage;
+  g_scan_page.store(new (page) ScanPage);  // with TheScanPage()
   return true;
 }
 
 long MakeScanCopy(ScanJob* job, bool hurry) {
+  ScanPage* const page = TheScanPage();
   g_process.file.LetCopyAppend(true);
   // First it says so, and then looks for execs; who execs, the other way round
   // (WaitForSharedFiles).
-  g_scan_page->shares_files.store(job->number);
+  page->shares_files.store(job->number);
   job->shares_files = !IsExecUnderWay() && CanLeaveFiles();
   // This is a fork without what libc does about it; with no signal at its end, and nothing for who
   // traces this process: gdb would announce a new thread.
   const long copy =
       sys::Call(SYS_clone, CLONE_UNTRACED | (job->shares_files ? CLONE_FILES : 0), 0, 0, 0, 0);
   if (copy == 0) BeTheCopy(*job, hurry);
-  if (sys::Failed(copy) || !job->shares_files) g_scan_page->NoteLeftFiles(job->number);
+  if (sys::Failed(copy) || !job->shares_files) page->NoteLeftFiles(job->number);
   g_process.file.LetCopyAppend(false);
   return copy;
 }
 
 bool IsScanCopyDone() {
   const int copy = g_scanning_copy.load(std::memory_order_acquire);
-  if (copy == 0 || g_scan_page == nullptr || g_scan_page->now.over.load() != 0) return true;
+  ScanPage* const page = TheScanPage();
+  if (copy == 0 || page == nullptr || page->now.over.load() != 0) return true;
   siginfo_t ended = {};
   return sys::Failed(sys::Call(SYS_waitid, P_PID, copy, reinterpret_cast<long>(&ended),
                                WEXITED | WNOHANG | WNOWAIT | __WALL, 0)) ||
@@ -166,16 +168,18 @@ bool IsScanCopyDone() {
 }
 
 void PauseForScanCopy(long ns) {
-  if (g_scan_page == nullptr) return;
+  ScanPage* const page = TheScanPage();
+  if (page == nullptr) return;
   const timespec pause = {0, ns};
-  sys::Call(SYS_futex, reinterpret_cast<long>(&g_scan_page->now.over), FUTEX_WAIT, 0,
+  sys::Call(SYS_futex, reinterpret_cast<long>(&page->now.over), FUTEX_WAIT, 0,
             reinterpret_cast<long>(&pause));
 }
 
 void WaitForScanCopy(uint64_t deadline, uint32_t wanted) {
   const int copy = g_scanning_copy.load(std::memory_order_acquire);
-  if (copy == 0 || g_scan_page == nullptr) return;
-  ScanProgress* const progress = &g_scan_page->now;
+  ScanPage* const page = TheScanPage();
+  if (copy == 0 || page == nullptr) return;
+  ScanProgress* const progress = &page->now;
   const uint32_t number = progress->number.load();
   if (wanted != 0 && number != wanted) return;  // another thread saw it end, and has begun the next
   long reaped = 0;
@@ -207,7 +211,7 @@ void ReapScan() {
   if (copy == 0) return;
   const OtherCalls calls;
   if (!calls || g_process.pid != sys::Getpid()) return;
-  const uint32_t number = g_scan_page->now.number.load();
+  const uint32_t number = TheScanPage()->now.number.load();
   int status = 0;
   const long reaped =
       sys::Call(SYS_wait4, copy, reinterpret_cast<long>(&status), __WALL | WNOHANG, 0);
@@ -217,8 +221,8 @@ void ReapScan() {
 
 void WaitForSharedFiles() {
   constexpr int kMostPauses = 10'000;  // a second
-  for (int i = 0;
-       i < kMostPauses && g_scan_page != nullptr && g_scan_page->shares_files.load() != 0; ++i) {
+  ScanPage* const page = TheScanPage();
+  for (int i = 0; i < kMostPauses && page != nullptr && page->shares_files.load() != 0; ++i) {
     const OtherCalls calls;
     if (!calls || g_process.pid != sys::Getpid()) return;
     const timespec pause = {0, 100'000};
@@ -228,8 +232,8 @@ void WaitForSharedFiles() {
 
 void ForgetScanCopy() {
   g_scanning_copy.store(0, std::memory_order_relaxed);
-  if (g_scan_page != nullptr) sys::Munmap(g_scan_page, arch::kPageBytes);
-  g_scan_page = nullptr;
+  ScanPage* const page = g_scan_page.exchange(nullptr, std::memory_order_relaxed);
+  if (page != nullptr) sys::Munmap(page, arch::kPageBytes);
 }
 
 }  // namespace memtrace

@@ -26,8 +26,11 @@ inline constexpr uint64_t kLongestScanWaitNs = 60'000'000'000;
 inline constinit std::atomic<int> g_scanning_copy{0};
 
 // The page that the process shares with g_scanning_copy. It is one page for the life of the
-// process: a thread that waits for a copy may find that another one has reaped it.
-inline constinit ScanPage* g_scan_page = nullptr;
+// process: a thread that waits for a copy may find that another one has reaped it. A thread that
+// execs or exits reads it while another one makes the first.
+inline constinit std::atomic<ScanPage*> g_scan_page{nullptr};
+// Null: there was no scan yet. In one order with who execs, see MakeScanCopy().
+inline ScanPage* TheScanPage() { return g_scan_page.load(); }
 // False: no memory for it.
 bool HasScanPage();
 
