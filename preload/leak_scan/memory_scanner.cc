@@ -12,7 +12,6 @@
 //              heap what is in use
 
 #include <sys/mman.h>
-#include <sys/uio.h>
 #include <time.h>
 
 #include <new>
@@ -22,6 +21,7 @@
 #include "preload/leak_scan/free_chunks.h"
 #include "preload/leak_scan/heap_territory.h"
 #include "preload/leak_scan/page_plan.h"
+#include "preload/leak_scan/read_own_memory.h"
 #include "preload/leak_scan/scan_cuts.h"
 #include "preload/leak_scan/scan_job.h"
 #include "preload/leak_scan/scan_mappings.h"
@@ -371,12 +371,13 @@ void MemoryScanner::ScanPart(const ScanMapping& mapping, uintptr_t begin, uintpt
       }
       continue;
     }
-    iovec local = {piece_, to - from};
-    iovec remote = {reinterpret_cast<void*>(from), to - from};
-    const long read = sys::Call(SYS_process_vm_readv, sys::Getpid(),
-                                reinterpret_cast<long>(&local), 1,
-                                reinterpret_cast<long>(&remote), 1, 0);
-    if (read > 0) ScanWords(piece_, from, static_cast<size_t>(read) / kWord);
+    // It could be when the pages were planned, which is what the region says.
+    const uintptr_t unreadable = ReadOwnMemory(
+        from, to, piece_, [this](const uint64_t* words, uintptr_t at, size_t count) {
+          ScanWords(words, at, count);
+        });
+    unreadable_bytes_ += unreadable;
+    (use == ScanRegionUse::kTerritory ? territory_bytes_ : root_bytes_) -= unreadable;
   }
   CloseWords();
 }
