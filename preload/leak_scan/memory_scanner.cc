@@ -74,7 +74,6 @@ class MemoryScanner {
   void WriteThread(int tid, uint32_t serial, ScanThreadState state, uintptr_t stack_pointer,
                    const uint64_t* registers, OwnRange stack, OwnRange alternate,
                    uintptr_t thread_pointer);
-  OwnRange StackOf(int tid) const;
 
   void ScanMapped(const ScanMapping& mapping);
   void ScanPart(const ScanMapping& mapping, uintptr_t begin, uintptr_t end, const Cut* cut);
@@ -159,28 +158,22 @@ void MemoryScanner::WriteThread(int tid, uint32_t serial, ScanThreadState state,
   }
 }
 
-OwnRange MemoryScanner::StackOf(int tid) const {
-  OwnRange stack = {0, 0};
-  cuts_.ForEachStack(tid, [&stack](uintptr_t begin, uintptr_t end) { stack = {begin, end}; });
-  return stack;
-}
-
 void MemoryScanner::WriteThreads() {
-  WriteThread(job_.tid, SerialOf(job_.tid), ScanThreadState::kAsking, job_.stack_pointer,
-              job_.has_registers ? job_.registers : nullptr, StackOf(job_.tid),
+  WriteThread(job_.tid, cuts_.SerialOf(job_.tid), ScanThreadState::kAsking, job_.stack_pointer,
+              job_.has_registers ? job_.registers : nullptr, cuts_.StackOf(job_.tid),
               {job_.alternate_begin, job_.alternate_end}, job_.control_block);
   for (size_t i = 0; i < job_.others->size(); ++i) {
     const StoppedThread& thread = (*job_.others)[i];
     if (thread.tid == 0) continue;
     const bool parked = thread.state.load() == StoppedThread::kParked;
-    WriteThread(thread.tid, SerialOf(thread.tid),
+    WriteThread(thread.tid, cuts_.SerialOf(thread.tid),
                 parked ? ScanThreadState::kParked : ScanThreadState::kUnparked,
                 parked ? thread.stack_pointer() : 0, parked ? thread.registers : nullptr,
-                StackOf(thread.tid), {thread.alternate_begin, thread.alternate_end},
+                cuts_.StackOf(thread.tid), {thread.alternate_begin, thread.alternate_end},
                 parked ? thread.control_block : 0);
   }
   // Threads that have ended, but are not joined yet.
-  cuts_.ForEachStack(0, [this](uintptr_t begin, uintptr_t end) {
+  cuts_.ForEachEndedStack([this](uintptr_t begin, uintptr_t end) {
     WriteThread(0, 0, ScanThreadState::kEnding, 0, nullptr, {begin, end}, {0, 0}, begin);
   });
 }

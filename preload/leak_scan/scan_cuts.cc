@@ -29,22 +29,18 @@ bool IsLibc(const ScanMapping& mapping) {
 
 }  // namespace
 
-uint32_t SerialOf(int tid) {
-  uint32_t serial = 0;
-  ForEachThread([&](const ThreadState& state) {
-    if (state.owner_tid.load(std::memory_order_relaxed) == tid && state.handlers_of == 0) {
-      serial = state.serial;
-    }
+void ScanCuts::FindTasks(ScanArena& arena) {
+  ForEachThread([this](const ThreadState& state) {
+    if (state.handlers_of == 0)
+      serials_.Add(state.owner_tid.load(std::memory_order_relaxed), state.serial);
   });
-  return serial;
-}
-
-bool ScanCuts::IsTask(int tid) const {
-  if (tid == job_.tid) return true;
-  for (size_t i = 0; i < job_.others->size(); ++i) {
-    if ((*job_.others)[i].tid == tid) return true;
-  }
-  return false;
+  serials_.Sort();
+  const size_t words = TidSet::WordsFor(job_.others->size() + 1);
+  int* const memory = arena.Array<int>(words);
+  if (memory == nullptr) return;  // the scan fails
+  tasks_.Use(memory, words);
+  tasks_.Add(job_.tid);
+  for (size_t i = 0; i < job_.others->size(); ++i) tasks_.Add((*job_.others)[i].tid);
 }
 
 void ScanCuts::FindOwnMemory(OwnRange scanner, const ScanArena& arena) {
@@ -99,11 +95,11 @@ void ScanCuts::FindThread(int tid, uintptr_t control_block, uintptr_t stack_poin
   if (begin != end) {
     if (has_pointer(begin, end)) {
       if (used > begin) Add(Cut::kDead, begin, used, serial, tid);
-      Add(Cut::kStack, used > begin ? used : begin, end, serial, tid);
+      AddStack(used > begin ? used : begin, end, serial, tid);
     } else {
       // It runs on another: a coroutine's, or its signal stack. What of this one is in use is
       // not known.
-      Add(Cut::kStack, begin, end, serial, tid);
+      AddStack(begin, end, serial, tid);
     }
   }
   if (alternate_begin != 0) {
@@ -127,7 +123,8 @@ void ScanCuts::FindThreads() {
                WaitsInLibc(thread) ? 0 : arch::kRedZoneBytes, thread.alternate_begin,
                thread.alternate_end);
   }
-  if (!IsTask(job_.pid)) FindStackOfEndedFirstThread();
+  stacks_.Sort();
+  if (!tasks_.Has(job_.pid)) FindStackOfEndedFirstThread();
 }
 
 // It called pthread_exit(): above its frames arguments and environment are in use still.
@@ -189,7 +186,7 @@ void ScanCuts::FindDeadStacks(PagePlan& pages) {
       for (uintptr_t at = mapping.begin + page * kPage; at < page_end; at += 64) {
         if (Load(at) != at || Load(at + 2 * kWord) != at || at + 1024 > readable_end) continue;
         const int tid = *reinterpret_cast<const int*>(at + tid_offset);
-        if (IsTask(tid)) continue;
+        if (tasks_.Has(tid)) continue;
         uintptr_t begin, end;
         if (!unwind::FindStackBlock(at, readable_end, &begin, &end) || end > mapping.end) continue;
         if (!is_behind_guard) {
@@ -239,7 +236,8 @@ void ScanCuts::FindAllocatorLists() {
   }
 }
 
-void ScanCuts::Find(OwnRange scanner, const ScanArena& arena, PagePlan& pages) {
+void ScanCuts::Find(OwnRange scanner, ScanArena& arena, PagePlan& pages) {
+  FindTasks(arena);
   FindOwnMemory(scanner, arena);
   FindThreads();
   FindHeaps();

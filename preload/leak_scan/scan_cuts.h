@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "preload/leak_scan/by_tid.h"
 #include "preload/leak_scan/page_plan.h"
 #include "preload/leak_scan/scan_job.h"
 #include "preload/leak_scan/scan_mappings.h"
@@ -23,24 +24,30 @@ struct Cut {
   int tid;          // of a thread's stack; 0: of one that has ended
 };
 
-// The thread's number in the trace, 0 none.
-uint32_t SerialOf(int tid);
-
 class ScanCuts {
  public:
   ScanCuts(const ScanJob& job, const ScanMappings& mappings, ScanArena& arena)
-      : job_(job), mappings_(mappings), cuts_(arena) {}
+      : job_(job), mappings_(mappings), cuts_(arena), stacks_(arena), serials_(arena) {}
 
   // Finds them all. `scanner`: its memory is no root either, nor is what `arena` has given out
   // until now; `pages` is used.
-  void Find(OwnRange scanner, const ScanArena& arena, PagePlan& pages);
+  void Find(OwnRange scanner, ScanArena& arena, PagePlan& pages);
 
-  // Visits the stacks of the thread, or with `tid` 0 of threads that have ended:
-  // visit(stack_begin, stack_end).
+  // The thread's number in the trace, 0 none.
+  uint32_t SerialOf(int tid) const {
+    const uint32_t* const serial = serials_.Find(tid);
+    return serial != nullptr ? *serial : 0;
+  }
+  // What is in use of its stack; empty: it is not known.
+  OwnRange StackOf(int tid) const {
+    const OwnRange* const stack = stacks_.Find(tid);
+    return stack != nullptr ? *stack : OwnRange{0, 0};
+  }
+  // Visits the stacks of threads that have ended: visit(stack_begin, stack_end).
   template <typename Visit>
-  void ForEachStack(int tid, Visit visit) const {
+  void ForEachEndedStack(Visit visit) const {
     for (size_t i = 0; i < cuts_.size(); ++i) {
-      if (cuts_[i].what == Cut::kStack && cuts_[i].tid == tid) visit(cuts_[i].begin, cuts_[i].end);
+      if (cuts_[i].what == Cut::kStack && cuts_[i].tid == 0) visit(cuts_[i].begin, cuts_[i].end);
     }
   }
 
@@ -52,6 +59,12 @@ class ScanCuts {
   void Add(Cut::What what, uintptr_t begin, uintptr_t end, uint32_t serial = 0, int tid = 0) {
     if (begin < end) cuts_.Add({what, begin, end, serial, tid});
   }
+  void AddStack(uintptr_t begin, uintptr_t end, uint32_t serial, int tid) {
+    if (begin >= end) return;
+    Add(Cut::kStack, begin, end, serial, tid);
+    stacks_.Add(tid, {begin, end});
+  }
+  void FindTasks(ScanArena& arena);
   void FindOwnMemory(OwnRange scanner, const ScanArena& arena);
   bool WaitsInLibc(const StoppedThread& thread) const;
   bool IsInHeap(uintptr_t begin, uintptr_t end) const;
@@ -64,12 +77,14 @@ class ScanCuts {
                      uintptr_t tid_offset);
   void FindHeaps();
   void FindAllocatorLists();
-  bool IsTask(int tid) const;
 
   const ScanJob& job_;
   const ScanMappings& mappings_;
   ScanArray<Cut> cuts_;  // by begin, once all are found
   size_t first_ = 0;     // those before it end before what was asked for last
+  ByTid<OwnRange> stacks_;   // of threads that live
+  ByTid<uint32_t> serials_;  // as SerialOf() says
+  TidSet tasks_;             // the threads that live
 };
 
 }  // namespace memtrace

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <new>
 #include <string_view>
-#include <utility>
 
 #include "preload/allowed_calls.h"
 #include "preload/alternate_stacks.h"
@@ -76,7 +75,8 @@ constinit std::atomic<uint32_t> g_released{0};  // the number of the last stop t
 constinit std::atomic<bool> g_ending{false};
 constexpr long kLongestAtEndNs = 100'000'000;
 constexpr uint32_t kNoNumber = 1u << 31;  // in g_released: no stop has such a number
-// The table is kept for the next stop: a late handler may look at it.
+// The table, and behind it the words of a TidSet, is kept for the next stop: a late handler may
+// look at it.
 constinit StoppedThread* g_table = nullptr;
 constinit size_t g_table_capacity = 0;
 
@@ -163,16 +163,9 @@ ThreadStop::~ThreadStop() {
   if (buffer_ != nullptr) OwnUnmap(buffer_, kBufferBytes);
 }
 
-bool ThreadStop::Knows(int tid) const {
-  if (tid == self_) return true;
-  for (size_t i = count_; i-- > 0;) {
-    if (threads_[i].tid == tid || threads_[i].ended == tid) return true;
-  }
-  return false;
-}
-
 bool ThreadStop::Add(int tid) {
   if (count_ == capacity_) return false;
+  known_.Add(tid);
   threads_[count_].~StoppedThread();
   new (&threads_[count_]) StoppedThread;
   threads_[count_].tid = tid;
@@ -207,7 +200,7 @@ void ThreadStop::AddTasks(long directory) {
       at += length;
       int tid = 0;
       for (const char* c = entry + 19; *c >= '0' && *c <= '9'; ++c) tid = tid * 10 + (*c - '0');
-      if (tid != 0 && !Knows(tid)) Add(tid);
+      if (tid != 0 && tid != self_ && !known_.Has(tid)) Add(tid);
     }
   }
 }
@@ -308,7 +301,7 @@ bool ThreadStop::MaySend(StoppedThread& thread) {
   NoteWaiting(seen, &thread);
   const bool has_ended = seen.known ? seen.ended : sys::Tgkill(sys::Getpid(), tid, 0) == -ESRCH;
   if (has_ended || (thread.blocks_briefly && IsOfKernel(tid))) {
-    thread.ended = std::exchange(thread.tid, 0);
+    thread.tid = 0;
     return false;
   }
   if (!seen.known || (seen.blocked >> (signal_ - 1) & 1) != 0) return false;
@@ -358,7 +351,7 @@ void ThreadStop::GiveUpWhoDoesNotCome() {
       if (!has_ended && !IsStuck(thread)) continue;
     }
     if (!thread.state.compare_exchange_strong(awaited, StoppedThread::kGivenUp)) continue;
-    if (has_ended) thread.ended = std::exchange(thread.tid, 0);
+    if (has_ended) thread.tid = 0;
     left_pending_ |= !has_ended;
     --sent_;
   }
@@ -392,13 +385,19 @@ bool ThreadStop::Stop() {
   if (tasks.st_nlink == 3) return true;  // this one alone
   const size_t wanted = tasks.st_nlink * 2 + 64;
   if (g_table_capacity < wanted) {
-    void* const table = OwnMap(wanted * sizeof(StoppedThread), /*touch=*/false);
+    const size_t words = TidSet::WordsFor(wanted);
+    void* const table =
+        OwnMap(wanted * sizeof(StoppedThread) + words * sizeof(int), /*touch=*/false);
     if (table == nullptr) return false;
     g_table = static_cast<StoppedThread*>(table);
     g_table_capacity = wanted;
   }
   threads_ = g_table;
   capacity_ = g_table_capacity;
+  auto* const known = reinterpret_cast<int*>(threads_ + capacity_);
+  const size_t words = TidSet::WordsFor(capacity_);
+  memset(known, 0, words * sizeof(int));
+  known_.Use(known, words);
   g_parked.store(0);
   g_wanted.store(UINT32_MAX);
   g_threads.store(threads_, std::memory_order_release);

@@ -29,6 +29,7 @@
 #include <cstdint>
 
 #include "preload/arch/arch.h"
+#include "preload/leak_scan/by_tid.h"
 #include "preload/leak_scan/interrupted_call.h"
 #include "preload/text.h"
 
@@ -36,8 +37,7 @@ namespace memtrace {
 
 struct StoppedThread {
   enum State : uint32_t { kAwaited, kParked, kGivenUp };
-  int tid = 0;
-  int ended = 0;  // its id when it turned out to be none; `tid` is 0 then
+  int tid = 0;  // 0: it has ended
   bool may_be_sent = false;
   bool blocks_briefly = false;  // it blocks what only libc and the tracer do, inside a call
   // At each look: in a call that no signal ends now. 0: not at the last one.
@@ -92,7 +92,6 @@ class ThreadStop {
  private:
   bool ListTasks();
   void AddTasks(long directory);
-  bool Knows(int tid) const;
   bool Add(int tid);
   bool ChooseSignal();
   // The state of a thread, as the kernel tells it.
@@ -115,6 +114,7 @@ class ThreadStop {
   StoppedThread* threads_ = nullptr;
   size_t capacity_ = 0;
   size_t count_ = 0;
+  TidSet known_;               // all that are or were in threads_
   size_t sent_ = 0;            // to threads that are or may be parked
   bool left_pending_ = false;  // one that was sent to a thread that is not waited for any more
   int signal_ = 0;
