@@ -87,9 +87,27 @@ class EventRing {
         .store(0, std::memory_order_release);
   }
 
-  // The bytes of whole events that are in the ring now, for another thread than the owner.
-  uint32_t committed_bytes() const {
-    return std::atomic_ref(header_->committed_bytes).load(std::memory_order_acquire);
+  // For another thread than the owner: the block that the ring will become, and the bytes of whole
+  // events that are in it now.
+  struct Content {
+    uint32_t thread, sequence, dropped_events, bytes;
+  };
+  // In the opposite order of Restart(): what is of two blocks has a number that is over.
+  Content content() const {
+    const uint32_t sequence = std::atomic_ref(header_->sequence).load(std::memory_order_acquire);
+    const uint32_t dropped =
+        std::atomic_ref(header_->dropped_events).load(std::memory_order_acquire);
+    const uint32_t thread = std::atomic_ref(header_->thread).load(std::memory_order_acquire);
+    return {thread, sequence, dropped,
+            std::atomic_ref(header_->committed_bytes).load(std::memory_order_acquire)};
+  }
+  // Whether all that was copied since `before` was looked at is of that block: the owner has added
+  // to it at most.
+  bool StillHas(const Content& before) const {
+    std::atomic_thread_fence(std::memory_order_acquire);
+    const Content now = content();
+    return now.thread == before.thread && now.sequence == before.sequence &&
+           now.dropped_events == before.dropped_events && now.bytes >= before.bytes;
   }
 
   // The content is in the file: begin block `sequence`. Emptied first, numbered
@@ -97,8 +115,8 @@ class EventRing {
   void Restart(uint32_t thread, uint32_t sequence, uint32_t dropped_events) {
     next_ = begin_;
     std::atomic_ref(header_->committed_bytes).store(0, std::memory_order_release);
-    header_->thread = thread;
-    header_->dropped_events = dropped_events;
+    std::atomic_ref(header_->thread).store(thread, std::memory_order_relaxed);
+    std::atomic_ref(header_->dropped_events).store(dropped_events, std::memory_order_relaxed);
     header_->capacity_bytes = static_cast<uint32_t>(bytes() - sizeof(format::RingHeader));
     std::atomic_ref(header_->sequence).store(sequence, std::memory_order_release);
     std::atomic_ref(header_->magic).store(format::kRingMagic, std::memory_order_release);

@@ -115,6 +115,38 @@ void KeepUp(ThreadState& state) {
   if (IsOfThisThread(&state)) TellThread(state);  // else it is about to become another thread's
 }
 
+// The owner may go on: the ring stays as it is, and what the owner should still write of it under
+// the same number is longer, and counts. From a copy, where there is a buffer for it: words that
+// change while they are written would be a damaged block.
+void WriteRingOfOther(const EventRing& ring) {
+  constexpr int kMostLooks = 100;  // at an owner that fills its ring again while it is copied
+  static_assert(sizeof(SpoolBuffer::bytes) >= EventRing::kBytes);
+  const BorrowedSpoolBuffer copy;
+  EventRing::Content content = ring.content();
+  const uint64_t* words = ring.begin();
+  if (copy.get() != nullptr) {
+    words = reinterpret_cast<const uint64_t*>(copy.get()->bytes);
+    memcpy(copy.get()->bytes, ring.begin(), content.bytes);
+    for (int looks = 1; !ring.StillHas(content); ++looks) {
+      if (looks == kMostLooks) return;
+      content = ring.content();  // the owner itself has written what was before
+      memcpy(copy.get()->bytes, ring.begin(), content.bytes);
+    }
+  }
+  if (content.bytes == 0) return;
+  format::BlockHeader header = {};
+  header.kind = format::BlockKind::kEvents;
+  header.thread = content.thread;
+  header.sequence = content.sequence;
+  header.dropped_events = content.dropped_events;
+  header.flags = format::kBlockEarly;
+  header.payload_bytes = header.content_bytes = content.bytes;
+  if (g_process.file.Append(header, words)) return;
+  g_process.file.status().NoteLoss(CountEvents(words, words + content.bytes / sizeof(*words)),
+                                   g_clock.Now(), g_process.file.last_stop(),
+                                   g_process.file.last_error());
+}
+
 }  // namespace
 
 bool GiveRing(ThreadState& state) {
@@ -208,21 +240,7 @@ void WritePrivateRings(ThreadState& current) {
       SpoolThread(state);
       return;
     }
-    // Its owner may go on: the ring stays as it is, and what the owner should still write of
-    // it under the same number is longer, and counts.
-    format::BlockHeader header = {};
-    header.kind = format::BlockKind::kEvents;
-    header.thread = state.serial;
-    header.sequence = state.sequence;
-    header.dropped_events = state.dropped_events;
-    header.flags = format::kBlockEarly;
-    header.payload_bytes = header.content_bytes = state.ring.committed_bytes();
-    if (header.payload_bytes == 0) return;
-    const uint64_t* const begin = state.ring.begin();
-    if (g_process.file.Append(header, begin)) return;
-    g_process.file.status().NoteLoss(
-        CountEvents(begin, begin + header.payload_bytes / sizeof(*begin)), g_clock.Now(),
-        g_process.file.last_stop(), g_process.file.last_error());
+    WriteRingOfOther(state.ring);
   });
 }
 

@@ -21,7 +21,8 @@ TEST(ByTidTest, FindsWhatWasAddedLastForAThread) {
   names.Add(8, 'e');
   names.Add(30, 'f');
   names.Sort();
-  for (const auto& [tid, name] : {std::pair(30, 'f'), {-1, 'b'}, {7, 'c'}, {8, 'e'}}) {
+  for (const auto& [tid, name] :
+       {std::pair(30, 'f'), std::pair(-1, 'b'), std::pair(7, 'c'), std::pair(8, 'e')}) {
     ASSERT_NE(names.Find(tid), nullptr) << tid;
     EXPECT_EQ(*names.Find(tid), name) << tid;
   }

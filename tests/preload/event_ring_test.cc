@@ -66,6 +66,33 @@ TEST_F(EventRingTest, HasNoRoomWhileItIsAskedToSpool) {
   EXPECT_FALSE(ring_.HasRoom(header().capacity_bytes / 8 + 1));
 }
 
+// Another thread copies the ring of one that goes on: it is told whether the copy is of one block.
+TEST_F(EventRingTest, WhatWasCopiedIsOfOneBlockUntilTheNextOneBegins) {
+  ring_.Commit(3);
+  const EventRing::Content content = ring_.content();
+  EXPECT_EQ(content.thread, 7u);
+  EXPECT_EQ(content.sequence, 1u);
+  EXPECT_EQ(content.dropped_events, 0u);
+  EXPECT_EQ(content.bytes, 24u);
+  EXPECT_TRUE(ring_.StillHas(content));
+  ring_.Commit(1);
+  EXPECT_TRUE(ring_.StillHas(content)) << "what was there is there";
+  ring_.Restart(7, 2, 0);
+  EXPECT_FALSE(ring_.StillHas(content));
+  ring_.Commit(4);
+  EXPECT_FALSE(ring_.StillHas(content));
+  // A block that could not be written has its number again.
+  const EventRing::Content lost = ring_.content();
+  ring_.Restart(7, 2, 5);
+  ring_.Commit(4);
+  EXPECT_FALSE(ring_.StillHas(lost));
+  // So has that of a new owner.
+  const EventRing::Content old = ring_.content();
+  ring_.Restart(8, 2, 5);
+  ring_.Commit(4);
+  EXPECT_FALSE(ring_.StillHas(old));
+}
+
 // A thread that ended in the midst of an event: what it had committed is its last.
 TEST_F(EventRingTest, DropsWhatWasNotCommitted) {
   ring_.next()[0] = 11;
