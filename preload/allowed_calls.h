@@ -26,6 +26,11 @@ namespace memtrace {
 inline constinit std::atomic<bool> g_memory_calls_only{false};
 // The filter forbids MADV_POPULATE_READ, and lets rt_sigprocmask through: for ProbeWord().
 inline constinit std::atomic<bool> g_probe_by_mask{false};
+// The system calls are Valgrind's to make, under a tool of its that leaves the allocator alone. Of
+// clone() it knows threads and forks (vfork is one), and ends the program for anything else. A
+// fork is a copy of Valgrind too, which writes its results when it ends. Of wrong arguments it
+// tells the user. Set before the first event, for good.
+inline constinit std::atomic<bool> g_under_valgrind{false};
 inline constinit std::atomic<uint32_t> g_other_calls{0};  // OtherCalls that live and said yes
 // Of these, this thread's.
 inline thread_local constinit uint32_t t_other_calls __attribute__((tls_model("initial-exec"))) = 0;

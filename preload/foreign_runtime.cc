@@ -74,4 +74,11 @@ std::string_view WhyNotInThisProcess() {
   return kSomeSanitizer;
 }
 
+bool IsUnderValgrind() {
+  for (const link_map* map = _r_debug.r_map; map != nullptr; map = map->l_next) {
+    if (FileName(map).starts_with(kValgrindCore)) return true;
+  }
+  return false;
+}
+
 }  // namespace memtrace

@@ -19,6 +19,9 @@ namespace memtrace {
 // The line for the user without its beginning: what it is, and the cure. Empty: nothing.
 std::string_view WhyNotInThisProcess();
 
+// Valgrind is here, whatever its tool.
+bool IsUnderValgrind();
+
 }  // namespace memtrace
 
 #endif  // MEMTRACE_PRELOAD_FOREIGN_RUNTIME_H_

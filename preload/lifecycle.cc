@@ -319,6 +319,10 @@ bool StartProcess() {
     if (MaySay()) RawLog(why);
     return false;
   }
+  if (IsUnderValgrind()) {
+    g_under_valgrind.store(true, std::memory_order_relaxed);
+    g_process.must_not_clone.store(true, std::memory_order_relaxed);
+  }
   const OwnFaultsScope faults;
   if (getauxval(AT_SECURE) != 0) return false;
   if (!ReadSettings()) return false;
@@ -387,7 +391,8 @@ bool StartForkChild() {
   const uint64_t parent = g_process.trace_id;
   CloseParentsFile();
   g_process.file.Forsake();
-  g_process.must_not_clone.store(false, std::memory_order_relaxed);
+  g_process.must_not_clone.store(g_under_valgrind.load(std::memory_order_relaxed),
+                                 std::memory_order_relaxed);
   g_process.ended_for_itself.store(false, std::memory_order_relaxed);
   ForgetThreads();
   ForgetOwnMinorFaults();

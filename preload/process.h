@@ -106,7 +106,7 @@ struct Process {
   std::atomic<uint64_t> private_rings{0};
   // A process that we made would be the first of a new namespace, and with its end the
   // program could have no other there; or a fork would wait for a thread of the program
-  // that stands meanwhile.
+  // that stands meanwhile; or Valgrind would end the program for it.
   std::atomic<bool> must_not_clone{false};
   // As the kernel counts it, of programs before an exec; 0: it is less than ours.
   long inherited_peak_kb = 0;

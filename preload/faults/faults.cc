@@ -238,7 +238,7 @@ void OpenFaults() {
   } else if (!FaultEventsAreHarmless()) {
     why << (g_process.must_not_clone.load(std::memory_order_relaxed)
                 ? "perf_event_open: a seccomp filter may kill for it, and no process can be made to "
-                  "try: it would be the first of a namespace"
+                  "try: it would be the first of a namespace, or Valgrind's"
                 : "perf_event_open: a seccomp filter kills for it");
     result.error = -ENOSYS;
   } else {

@@ -55,6 +55,12 @@ std::string_view WhyNever() {
     return "the trace keeps no more than the newest events (MEMTRACE_KEEP=newest), so what is live "
            "is not known";
   }
+  // No copy can be made for it (allowed_calls.h). Here it would be in Valgrind's profile of the
+  // program, and take what is left in Valgrind's own memory for pointers.
+  if (g_under_valgrind.load(std::memory_order_relaxed)) {
+    return "the program runs under Valgrind, whose own memory lies among the program's (run it "
+           "without)";
+  }
   return {};
 }
 

@@ -66,6 +66,13 @@ bool ProbeByPopulating(uintptr_t address) {
                        MADV_POPULATE_READ) == 0;
 }
 
+// Valgrind takes AskKernel() for a mistake and tells the user of it.
+bool MustPopulate() {
+  if (!g_under_valgrind.load(std::memory_order_relaxed)) return false;
+  const uint64_t readable = 0;
+  return ProbeByPopulating(reinterpret_cast<uintptr_t>(&readable));
+}
+
 // The thread pointer of the thread that runs main.
 constinit std::atomic<uintptr_t> g_main_thread{0};
 
@@ -97,6 +104,7 @@ bool ProbeWord(uintptr_t address) {
   if (address >> kAddressBits != 0) return false;
   const OtherCalls calls;
   if (!calls && !g_probe_by_mask.load(std::memory_order_relaxed)) return ProbeByPopulating(address);
+  if (MustPopulate()) return ProbeByPopulating(address);
   return ProbeWorks() && AskKernel(address) == -EINVAL;
 }
 
