@@ -223,6 +223,10 @@ Begun BeginScan(ThreadState& state, uint64_t unblocked, format::ScanReason reaso
     if (copy > 0) job.progress->stood_ns.store(stood_ns);
     if (!stopped) {
       begun = fail("the threads of the process are not known: /proc is not there");
+    } else if (failed == -EINVAL) {  // never Linux's word for it
+      begun = fail(
+          "no process can be made to scan: this kind of clone() is not known here, as under "
+          "qemu-x86_64 (run it without that)");
     } else if (failed != 0 && IsAtEnd(reason)) {
       begun = fail(
           "no process could be made to scan, and this one cannot do it: a thread of it did not "

@@ -1,5 +1,6 @@
 // Under the tools of Valgrind that leave the allocator alone a program is traced, and all else is
 // as without the library: how it and its children end, what is on their stderr, and the profile.
+// qemu-user makes the program's system calls likewise.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -83,6 +84,21 @@ TEST_P(ValgrindToolsTest, TellsTheSameWithTheLibrary) {
 
 INSTANTIATE_TEST_SUITE_P(Of, ValgrindToolsTest, ::testing::Values("none", "callgrind"),
                          [](const auto& info) { return std::string(info.param); });
+
+TEST(EmulatorTest, IsNamedWhereItLetsNothingBeScanned) {
+  if (!Exists("/usr/bin/qemu-x86_64")) GTEST_SKIP() << "there is no qemu-user";
+  TempDir directory, traces;
+  const std::string program = Build(directory);
+  if (program.empty()) GTEST_SKIP() << "there is no gcc";
+  const Result run = RunCommand(
+      {.arguments = {"/usr/bin/qemu-x86_64", "-E", "LD_PRELOAD=" + LibraryPath(), program},
+       .environment = {{"MEMTRACE_OUT", traces / "%e.%p.mtr"}}});
+  EXPECT_EQ(run.Outcome(), "exit 5") << run.err;
+  EXPECT_EQ(run.out, kOutput);
+  const Json report = Report(TraceOf(traces.path(), "program", run.pid));
+  ASSERT_TRUE(report.at("no_leak_scan").is_string());
+  EXPECT_THAT(report.at("no_leak_scan").get<std::string>(), HasSubstr("as under qemu-x86_64"));
+}
 
 }  // namespace
 }  // namespace memtrace::e2e
