@@ -13,7 +13,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "report/trace/byte_source.h"
+#include "report/base/errno_status.h"
 
 namespace memtrace::report {
 namespace {

@@ -11,12 +11,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "report/base/errno_status.h"
 #include "report/base/output_file.h"
 #include "report/base/unique_fd.h"
 #include "report/gate/text_file.h"
 #include "report/render/escape.h"
 #include "report/render/output.h"
-#include "report/trace/byte_source.h"
 
 namespace memtrace::report::gate {
 namespace {

@@ -13,8 +13,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "format/checksum.h"
+#include "report/base/errno_status.h"
 #include "report/index/packed_values.h"
-#include "report/trace/byte_source.h"
 #include "symbolizer/huge_pages.h"
 #include "symbolizer/own_build.h"
 #include "symbolizer/whole_io.h"

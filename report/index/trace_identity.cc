@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "format/checksum.h"
+#include "report/base/errno_status.h"
 #include "report/trace/byte_source.h"
 #include "report/trace/file_header.h"
 

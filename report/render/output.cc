@@ -8,7 +8,7 @@
 #include <csignal>
 #include <utility>
 
-#include "report/trace/byte_source.h"
+#include "report/base/errno_status.h"
 #include "symbolizer/whole_io.h"
 
 namespace memtrace::report::render {

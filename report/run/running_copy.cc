@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "report/base/errno_status.h"
 #include "report/base/unique_fd.h"
 #include "report/trace/block_payload.h"
 #include "report/trace/block_scanner.h"

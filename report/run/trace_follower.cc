@@ -15,6 +15,7 @@
 #include "format/event_words.h"
 #include "format/record_decoder.h"
 #include "format/record_encoder.h"
+#include "report/base/errno_status.h"
 #include "report/run/output_name.h"
 #include "report/run/resumed_source.h"
 #include "report/run/spool_directory.h"

@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "format/checksum.h"
 #include "format/varint.h"
+#include "report/base/errno_status.h"
 #include "report/trace/block_scanner.h"
-#include "report/trace/byte_source.h"
 #include "symbolizer/whole_io.h"
 
 namespace memtrace::report {

@@ -9,15 +9,10 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "report/base/errno_status.h"
 #include "symbolizer/whole_io.h"
 
 namespace memtrace::report {
-
-absl::Status ErrnoStatus(absl::string_view what, absl::string_view path, int error) {
-  const std::string message =
-      absl::StrCat(what, " ", path.empty() ? "''" : path, ": ", strerror(error));
-  return error == ENOENT ? absl::NotFoundError(message) : absl::UnavailableError(message);
-}
 
 absl::StatusOr<std::unique_ptr<FileSource>> FileSource::Open(const std::string& path) {
   // Not waiting for who would write a FIFO: it is refused below.

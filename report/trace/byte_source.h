@@ -10,9 +10,7 @@
 #include <span>
 #include <string>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 
 namespace memtrace::report {
 
@@ -62,9 +60,6 @@ class MemorySource : public ByteSource {
  private:
   std::string bytes_;
 };
-
-// "cannot open x.mtr: No such file or directory"
-absl::Status ErrnoStatus(absl::string_view what, absl::string_view path, int error);
 
 }  // namespace memtrace::report
 

@@ -3,14 +3,7 @@
 #ifndef MEMTRACE_REPORT_TRACE_FILE_WRITERS_H_
 #define MEMTRACE_REPORT_TRACE_FILE_WRITERS_H_
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
-#include <cerrno>
-#include <climits>
 #include <cstdint>
-#include <cstdlib>
-#include <fstream>
 #include <string>
 
 namespace memtrace::report {
@@ -21,46 +14,15 @@ enum class Writers { kNone, kSome, kNotKnown };
 // Whether anybody may write to the file: the kernel grants no read lease on a file while it
 // is open for writing, or a shared mapping of it may be written to. `fd`: a regular file,
 // open for reading only.
-inline Writers WritersOf(int fd) {
-  if (fcntl(fd, F_SETLEASE, F_RDLCK) == 0) {
-    fcntl(fd, F_SETLEASE, F_UNLCK);
-    return Writers::kNone;
-  }
-  return errno == EAGAIN ? Writers::kSome : Writers::kNotKnown;
-}
+Writers WritersOf(int fd);
 
 // The process has the file mapped, to write to it. Where an overlay is (containers),
 // its leases do not tell.
-inline bool IsMappedBy(uint32_t pid, const std::string& path) {
-  char resolved[PATH_MAX];
-  if (realpath(path.c_str(), resolved) == nullptr) return false;
-  std::ifstream maps("/proc/" + std::to_string(pid) + "/maps");
-  for (std::string line; std::getline(maps, line);) {
-    const size_t slash = line.find('/');
-    if (slash != line.npos && line.compare(slash, line.npos, resolved) == 0 &&
-        line.find(" rw-s ") < slash)
-      return true;
-  }
-  return false;
-}
+bool IsMappedBy(uint32_t pid, const std::string& path);
 
 // False: there is no process of that number, or it has ended and nobody has waited for it.
 // `pid_namespace` is what the number is of; in another one than ours it says nothing.
-inline bool MayBeAlive(uint32_t pid, uint64_t pid_namespace) {
-  struct stat info;
-  if (pid_namespace != 0 && stat("/proc/self/ns/pid", &info) == 0 && info.st_ino != pid_namespace)
-    return true;
-  const std::string directory = "/proc/" + std::to_string(pid);
-  if (stat(directory.c_str(), &info) != 0) return errno != ENOENT;
-  std::ifstream file(directory + "/stat");
-  std::string line;
-  std::getline(file, line);
-  const size_t name_end = line.rfind(')');
-  const bool has_ended = name_end != line.npos && line.compare(name_end, 3, ") Z") == 0;
-  // The first thread of a process may have ended alone. The links of a directory are what
-  // it holds and two more.
-  return !has_ended || (stat((directory + "/task").c_str(), &info) == 0 && info.st_nlink > 3);
-}
+bool MayBeAlive(uint32_t pid, uint64_t pid_namespace);
 
 }  // namespace memtrace::report
 

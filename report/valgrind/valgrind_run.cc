@@ -14,9 +14,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "report/base/errno_status.h"
 #include "report/base/unique_fd.h"
 #include "report/leak/leak_kinds.h"
-#include "report/trace/byte_source.h"
 #include "symbolizer/whole_io.h"
 
 namespace memtrace::report::valgrind {

@@ -12,6 +12,7 @@
 
 #include "format/event_words.h"
 #include "format/trace_format.h"
+#include "report/base/errno_status.h"
 #include "report/trace/block_payload.h"
 #include "report/trace/block_scanner.h"
 #include "report/trace/block_writer.h"
