@@ -10,7 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
-#include "report/render/units.h"
+#include "report/words/units.h"
 
 namespace memtrace::report {
 namespace {

@@ -12,7 +12,7 @@
 #include "report/command/common_options.h"
 #include "report/command/info.h"
 #include "report/names/site_symbols.h"
-#include "report/render/escape.h"
+#include "report/words/escape.h"
 #include "symbolizer/symbolizer_process.h"
 
 namespace memtrace::report {

@@ -28,8 +28,8 @@
 #include "report/command/leak_signal.h"
 #include "report/command/process_status.h"
 #include "report/command/running_trace.h"
-#include "report/render/signal_name.h"
 #include "report/run/trace_snapshot.h"
+#include "report/words/signal_name.h"
 
 namespace memtrace::report {
 namespace {

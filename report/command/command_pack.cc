@@ -8,8 +8,8 @@
 #include "absl/strings/str_format.h"
 #include "report/base/memory_limit.h"
 #include "report/command/commands.h"
-#include "report/render/escape.h"
 #include "report/trace/pack.h"
+#include "report/words/escape.h"
 
 namespace memtrace::report {
 namespace {

@@ -25,7 +25,6 @@
 #include "report/leak/leak_scans.h"
 #include "report/leak/operator_new.h"
 #include "report/names/site_symbols.h"
-#include "report/render/escape.h"
 #include "report/render/output.h"
 #include "report/render/progress.h"
 #include "report/render/site_series_table.h"
@@ -34,6 +33,7 @@
 #include "report/trace/trace_reader.h"
 #include "report/tree/command_tree.h"
 #include "report/viewers/viewers.h"
+#include "report/words/escape.h"
 #include "symbolizer/symbolizer_process.h"
 
 namespace memtrace::report {

@@ -5,8 +5,8 @@
 
 #include <cstdio>
 #include "absl/strings/str_cat.h"
-#include "report/render/escape.h"
 #include "report/trace/file_header.h"
+#include "report/words/escape.h"
 
 namespace memtrace::report {
 

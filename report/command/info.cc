@@ -9,11 +9,11 @@
 #include "report/analysis/analyzer.h"
 #include "report/leak/leak_kinds.h"
 #include "report/leak/leak_scans.h"
-#include "report/render/escape.h"
-#include "report/render/process_end.h"
-#include "report/render/shell_words.h"
-#include "report/render/units.h"
 #include "report/trace/trace_reader.h"
+#include "report/words/escape.h"
+#include "report/words/process_end.h"
+#include "report/words/shell_words.h"
+#include "report/words/units.h"
 
 namespace memtrace::report {
 namespace {

@@ -26,12 +26,12 @@
 #include "report/gate/command_check.h"
 #include "report/import/command_import.h"
 #include "report/pages/command_pages.h"
-#include "report/render/escape.h"
 #include "report/rings/command_rings.h"
 #include "report/run/run_command.h"
 #include "report/trend/command_trend.h"
 #include "report/valgrind/command_compare.h"
 #include "report/valgrind/driver.h"
+#include "report/words/escape.h"
 
 namespace {
 

@@ -8,9 +8,9 @@
 #include "absl/strings/str_join.h"
 #include "report/diff/diff_formats.h"
 #include "report/html/page.h"
-#include "report/render/escape.h"
 #include "report/render/json_parts.h"
-#include "report/render/units.h"
+#include "report/words/escape.h"
+#include "report/words/units.h"
 
 namespace memtrace::report {
 namespace {

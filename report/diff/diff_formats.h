@@ -8,8 +8,8 @@
 #include <string>
 
 #include "report/diff/run_diff.h"
-#include "report/render/sink.h"
 #include "report/render/text_report.h"
+#include "report/words/sink.h"
 
 namespace memtrace::report {
 

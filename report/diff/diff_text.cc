@@ -7,10 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "report/diff/diff_formats.h"
-#include "report/render/escape.h"
 #include "report/render/lines.h"
 #include "report/render/table.h"
-#include "report/render/units.h"
+#include "report/words/escape.h"
+#include "report/words/units.h"
 
 namespace memtrace::report {
 namespace {

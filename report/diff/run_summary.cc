@@ -11,15 +11,15 @@
 #include "report/leak/leak_kinds.h"
 #include "report/leak/leak_scans.h"
 #include "report/names/site_symbols.h"
-#include "report/render/escape.h"
 #include "report/render/frames_filter.h"
-#include "report/render/process_end.h"
-#include "report/render/shell_words.h"
 #include "report/render/view.h"
 #include "report/tree/run_span.h"
 #include "report/tree/trace_set.h"
 #include "report/tree/tree_analysis.h"
 #include "report/tree/tree_view.h"
+#include "report/words/escape.h"
+#include "report/words/process_end.h"
+#include "report/words/shell_words.h"
 #include "symbolizer/symbolizer_process.h"
 
 namespace memtrace::report {

@@ -15,8 +15,8 @@
 #include "report/base/output_file.h"
 #include "report/base/unique_fd.h"
 #include "report/gate/text_file.h"
-#include "report/render/escape.h"
 #include "report/render/output.h"
+#include "report/words/escape.h"
 
 namespace memtrace::report::gate {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "report/render/units.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::gate {
 

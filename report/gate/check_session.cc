@@ -32,11 +32,11 @@
 #include "report/gate/source_root.h"
 #include "report/gate/suppressions.h"
 #include "report/names/site_symbols.h"
-#include "report/render/escape.h"
 #include "report/render/output.h"
 #include "report/render/progress.h"
 #include "report/run/run_session.h"
 #include "report/tree/trace_set.h"
+#include "report/words/escape.h"
 #include "symbolizer/symbolizer_process.h"
 
 namespace memtrace::report {

@@ -12,7 +12,7 @@
 #include "report/leak/leak_scans.h"
 #include "report/render/frames_filter.h"
 #include "report/render/text_report.h"
-#include "report/render/units.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::gate {
 namespace {

@@ -13,9 +13,9 @@
 #include "report/analysis/unseen_allocators.h"
 #include "report/leak/leak_scans.h"
 #include "report/render/mismatches.h"
-#include "report/render/signal_name.h"
-#include "report/render/units.h"
 #include "report/render/view.h"
+#include "report/words/signal_name.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::gate {
 namespace {

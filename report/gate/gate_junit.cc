@@ -18,7 +18,7 @@
 #include "report/gate/baseline_of.h"
 #include "report/gate/formats.h"
 #include "report/leak/leak_kinds.h"
-#include "report/render/escape.h"
+#include "report/words/escape.h"
 
 namespace memtrace::report::gate {
 namespace {

@@ -8,10 +8,10 @@
 #include "report/gate/formats.h"
 #include "report/leak/leak_kinds.h"
 #include "report/leak/leak_scans.h"
-#include "report/render/escape.h"
 #include "report/render/frames_filter.h"
 #include "report/render/text_report.h"
-#include "report/render/units.h"
+#include "report/words/escape.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::gate {
 namespace {

@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "report/render/escape.h"
+#include "report/words/escape.h"
 
 namespace memtrace::report::gate {
 namespace {

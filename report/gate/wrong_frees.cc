@@ -7,7 +7,7 @@
 #include "report/render/free_errors.h"
 #include "report/render/mismatches.h"
 #include "report/render/text_report.h"
-#include "report/render/units.h"
+#include "report/words/units.h"
 #include "symbolizer/demangle.h"
 
 namespace memtrace::report::gate {

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "report/render/sink.h"
+#include "report/words/sink.h"
 
 namespace memtrace::report::html {
 

@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "report/render/sink.h"
+#include "report/words/sink.h"
 
 namespace memtrace::report::html {
 

@@ -10,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "report/command/commands.h"
 #include "report/import/ftrace_import.h"
-#include "report/render/escape.h"
-#include "report/render/shell_words.h"
-#include "report/render/units.h"
+#include "report/words/escape.h"
+#include "report/words/shell_words.h"
+#include "report/words/units.h"
 
 namespace memtrace::report {
 namespace {

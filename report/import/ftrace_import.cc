@@ -14,8 +14,8 @@
 #include "report/import/ftrace_line.h"
 #include "report/import/imported_trace.h"
 #include "report/import/kernel_symbols.h"
-#include "report/render/escape.h"
-#include "report/render/units.h"
+#include "report/words/escape.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::import {
 namespace {

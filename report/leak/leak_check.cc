@@ -11,8 +11,8 @@
 #include "report/leak/glib_blocks.h"
 #include "report/leak/marker.h"
 #include "report/model/heap_model.h"
-#include "report/render/units.h"
 #include "report/trace/trace_reader.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::leak {
 namespace {

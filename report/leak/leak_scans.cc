@@ -1,8 +1,8 @@
 #include "report/leak/leak_scans.h"
 
 #include "absl/strings/str_cat.h"
-#include "report/render/signal_name.h"
-#include "report/render/units.h"
+#include "report/words/signal_name.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::leak {
 

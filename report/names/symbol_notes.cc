@@ -4,7 +4,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "format/trace_format.h"
-#include "report/render/escape.h"
+#include "report/words/escape.h"
 
 namespace memtrace::report {
 

@@ -6,7 +6,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "report/render/units.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::pages {
 namespace {

@@ -5,7 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "report/pages/page_line.h"
 #include "report/pages/pages_report.h"
-#include "report/render/escape.h"
+#include "report/words/escape.h"
 
 namespace memtrace::report::pages {
 namespace {

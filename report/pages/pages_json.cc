@@ -6,7 +6,7 @@
 #include "report/pages/page_line.h"
 #include "report/pages/pages_report.h"
 #include "report/render/json_parts.h"
-#include "report/render/units.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::pages {
 namespace {

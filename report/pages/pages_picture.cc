@@ -11,8 +11,8 @@
 #include "absl/strings/str_format.h"
 #include "report/pages/page_line.h"
 #include "report/pages/pages_report.h"
-#include "report/render/escape.h"
-#include "report/render/units.h"
+#include "report/words/escape.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::pages {
 namespace {

@@ -11,8 +11,8 @@
 #include "report/pages/page_copies.h"
 #include "report/pages/page_sums.h"
 #include "report/pages/process_pages.h"
-#include "report/render/sink.h"
 #include "report/render/style.h"
+#include "report/words/sink.h"
 
 namespace memtrace::report::pages {
 

@@ -11,8 +11,8 @@
 #include "report/faults/snapshot_reader.h"
 #include "report/pages/collect.h"
 #include "report/pages/regions.h"
-#include "report/render/units.h"
 #include "report/trace/trace_reader.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::pages {
 namespace {

@@ -9,10 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "report/render/escape.h"
-#include "report/render/sink.h"
 #include "report/render/site_measure.h"
 #include "report/render/view.h"
+#include "report/words/escape.h"
+#include "report/words/sink.h"
 
 namespace memtrace::report::render {
 

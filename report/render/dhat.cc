@@ -15,8 +15,8 @@
 #include "report/render/formats.h"
 #include "report/render/json_parts.h"
 #include "report/render/selection_lines.h"
-#include "report/render/shell_words.h"
 #include "report/render/valgrind_losses.h"
+#include "report/words/shell_words.h"
 
 namespace memtrace::report::render {
 namespace {

@@ -4,7 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "report/analysis/invalid_frees.h"
 #include "report/render/mismatches.h"
-#include "report/render/units.h"
+#include "report/words/units.h"
 #include "symbolizer/demangle.h"
 
 namespace memtrace::report::render {

@@ -11,7 +11,7 @@
 #include "absl/strings/strip.h"
 #include "report/leak/heuristics.h"
 #include "report/names/fingerprint.h"
-#include "report/render/units.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::render {
 namespace {

@@ -12,9 +12,9 @@
 #include "report/leak/graph_report.h"
 #include "report/model/stack_table.h"
 #include "report/render/graph_questions.h"
-#include "report/render/sink.h"
 #include "report/render/text_report.h"
 #include "report/render/view.h"
+#include "report/words/sink.h"
 
 namespace memtrace::report::render {
 

@@ -17,13 +17,13 @@
 #include "report/render/growing.h"
 #include "report/render/json_parts.h"
 #include "report/render/json_pressure.h"
-#include "report/render/process_end.h"
 #include "report/render/selection_lines.h"
-#include "report/render/shell_words.h"
 #include "report/render/site_measure.h"
 #include "report/render/stack_numbers.h"
 #include "report/render/summary_facts.h"
-#include "report/render/units.h"
+#include "report/words/process_end.h"
+#include "report/words/shell_words.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::render {
 namespace {

@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/string_view.h"
-#include "report/render/sink.h"
 #include "report/render/view.h"
+#include "report/words/sink.h"
 
 namespace memtrace::report::render {
 

@@ -12,9 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
-#include "report/render/escape.h"
 #include "report/render/style.h"
 #include "report/render/text_report.h"
+#include "report/words/escape.h"
 
 namespace memtrace::report::render {
 

@@ -13,11 +13,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "report/render/escape.h"
 #include "report/render/formats.h"
 #include "report/render/selection_lines.h"
-#include "report/render/shell_words.h"
 #include "report/render/valgrind_losses.h"
+#include "report/words/escape.h"
+#include "report/words/shell_words.h"
 
 namespace memtrace::report::render {
 namespace {

@@ -10,9 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "report/render/escape.h"
 #include "report/render/formats.h"
 #include "report/render/selection_lines.h"
+#include "report/words/escape.h"
 
 namespace memtrace::report::render {
 namespace {

@@ -13,8 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "report/render/style.h"
-#include "report/render/units.h"
 #include "report/render/view.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::render {
 

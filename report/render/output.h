@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "report/base/output_file.h"
-#include "report/render/sink.h"
+#include "report/words/sink.h"
 
 namespace memtrace::report::render {
 

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "report/render/escape.h"
-#include "report/render/units.h"
+#include "report/words/escape.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::render {
 namespace {

@@ -1,8 +1,8 @@
 #include "report/render/short_name.h"
 
 #include "absl/strings/str_replace.h"
-#include "report/render/escape.h"
 #include "report/render/function_name.h"
+#include "report/words/escape.h"
 
 namespace memtrace::report::render {
 

@@ -4,12 +4,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "report/render/csv_record.h"
-#include "report/render/escape.h"
 #include "report/render/json_parts.h"
 #include "report/render/lines.h"
 #include "report/render/selection_lines.h"
 #include "report/render/table.h"
-#include "report/render/units.h"
+#include "report/words/escape.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::render {
 namespace {

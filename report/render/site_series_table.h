@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "report/render/sink.h"
 #include "report/render/text_report.h"
 #include "report/render/view.h"
+#include "report/words/sink.h"
 
 namespace memtrace::report::render {
 

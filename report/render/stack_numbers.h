@@ -12,8 +12,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "report/names/frame.h"
-#include "report/render/sink.h"
 #include "report/render/view.h"
+#include "report/words/sink.h"
 
 namespace memtrace::report::render {
 

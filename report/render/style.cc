@@ -11,7 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "report/render/escape.h"
+#include "report/words/escape.h"
 
 namespace memtrace::report::render {
 namespace {

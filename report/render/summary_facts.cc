@@ -10,11 +10,11 @@
 #include "report/leak/leak_kinds.h"
 #include "report/leak/leak_scans.h"
 #include "report/render/numbers.h"
-#include "report/render/process_end.h"
 #include "report/render/selection_lines.h"
-#include "report/render/shell_words.h"
 #include "report/render/text_report.h"
-#include "report/render/units.h"
+#include "report/words/process_end.h"
+#include "report/words/shell_words.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::render {
 namespace {

@@ -7,11 +7,11 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "report/leak/leak_kinds.h"
-#include "report/render/escape.h"
 #include "report/render/graph_view.h"
 #include "report/render/lines.h"
 #include "report/render/table.h"
-#include "report/render/units.h"
+#include "report/words/escape.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::render {
 namespace {

@@ -9,7 +9,7 @@
 #include "report/render/growing.h"
 #include "report/render/table.h"
 #include "report/render/text_report.h"
-#include "report/render/units.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::render {
 namespace {

@@ -6,12 +6,12 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "report/render/escape.h"
 #include "report/render/fault_words.h"
 #include "report/render/plot.h"
 #include "report/render/table.h"
 #include "report/render/text_report.h"
-#include "report/render/units.h"
+#include "report/words/escape.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::render {
 namespace {

@@ -10,7 +10,7 @@
 #include "absl/strings/strip.h"
 #include "report/analysis/coverage.h"
 #include "report/render/text_report.h"
-#include "report/render/units.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::render {
 namespace {

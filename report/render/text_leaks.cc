@@ -6,11 +6,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "report/leak/leak_scans.h"
-#include "report/render/escape.h"
 #include "report/render/frames_filter.h"
 #include "report/render/lines.h"
 #include "report/render/text_report.h"
-#include "report/render/units.h"
+#include "report/words/escape.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::render {
 namespace {

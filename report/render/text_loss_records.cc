@@ -9,11 +9,11 @@
 #include "report/leak/heuristics.h"
 #include "report/leak/leak_kinds.h"
 #include "report/leak/leak_scans.h"
-#include "report/render/escape.h"
 #include "report/render/lines.h"
 #include "report/render/selection_lines.h"
 #include "report/render/text_report.h"
-#include "report/render/units.h"
+#include "report/words/escape.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::render {
 namespace {

@@ -5,11 +5,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "report/render/escape.h"
 #include "report/render/function_name.h"
 #include "report/render/lines.h"
 #include "report/render/short_name.h"
-#include "report/render/units.h"
+#include "report/words/escape.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::render {
 namespace {

@@ -17,8 +17,8 @@
 #include "report/render/numbers.h"
 #include "report/render/stacked_timeline.h"
 #include "report/render/style.h"
-#include "report/render/units.h"
 #include "report/render/view.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::render {
 

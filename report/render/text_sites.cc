@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "report/render/table.h"
 #include "report/render/text_report.h"
-#include "report/render/units.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::render {
 std::string SitesText(const ReportView& view, const TextOptions& options) {

@@ -2,13 +2,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "report/analysis/coverage.h"
-#include "report/render/escape.h"
 #include "report/render/lines.h"
 #include "report/render/numbers.h"
 #include "report/render/summary_facts.h"
 #include "report/render/text_report.h"
-#include "report/render/units.h"
 #include "report/render/verdict.h"
+#include "report/words/escape.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::render {
 namespace {

@@ -7,12 +7,12 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "report/render/escape.h"
+#include "report/words/escape.h"
 #include "report/render/plot.h"
 #include "report/render/stacked_timeline.h"
 #include "report/render/table.h"
 #include "report/render/text_report.h"
-#include "report/render/units.h"
+#include "report/words/units.h"
 #include "report/render/mismatches.h"
 #include "report/render/usage_tables.h"
 

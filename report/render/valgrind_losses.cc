@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "report/leak/leak_scans.h"
-#include "report/render/escape.h"
-#include "report/render/units.h"
+#include "report/words/escape.h"
+#include "report/words/units.h"
 #include "symbolizer/demangle.h"
 
 namespace memtrace::report::render {

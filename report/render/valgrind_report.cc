@@ -13,10 +13,10 @@
 #include "absl/strings/strip.h"
 #include "report/leak/heuristics.h"
 #include "report/leak/leak_kinds.h"
-#include "report/render/escape.h"
 #include "report/render/selection_lines.h"
-#include "report/render/signal_name.h"
-#include "report/render/units.h"
+#include "report/words/escape.h"
+#include "report/words/signal_name.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::render {
 namespace {

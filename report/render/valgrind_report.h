@@ -14,9 +14,9 @@
 #include "absl/status/status.h"
 #include "report/leak/leak_kinds.h"
 #include "report/render/free_errors.h"
-#include "report/render/sink.h"
 #include "report/render/valgrind_losses.h"
 #include "report/render/view.h"
+#include "report/words/sink.h"
 
 namespace memtrace::report::render {
 

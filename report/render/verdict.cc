@@ -6,7 +6,7 @@
 #include "report/analysis/coverage.h"
 #include "report/leak/leak_scans.h"
 #include "report/render/growing.h"
-#include "report/render/units.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::render {
 namespace {

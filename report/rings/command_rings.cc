@@ -17,9 +17,9 @@
 #include "report/render/output.h"
 #include "report/render/progress.h"
 #include "report/render/selection_lines.h"
-#include "report/render/units.h"
 #include "report/rings/rings_formats.h"
 #include "report/rings/source_tree.h"
+#include "report/words/units.h"
 #include "symbolizer/symbolizer_process.h"
 
 namespace memtrace::report {

@@ -4,9 +4,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "report/render/escape.h"
 #include "report/render/json_parts.h"
 #include "report/rings/rings_formats.h"
+#include "report/words/escape.h"
 
 namespace memtrace::report::rings {
 namespace {

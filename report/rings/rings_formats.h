@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "report/render/sink.h"
 #include "report/render/style.h"
 #include "report/rings/source_tree.h"
+#include "report/words/sink.h"
 
 namespace memtrace::report::rings {
 

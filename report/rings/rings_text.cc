@@ -7,11 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "report/render/escape.h"
 #include "report/render/short_name.h"
 #include "report/render/text_report.h"
-#include "report/render/units.h"
 #include "report/rings/rings_formats.h"
+#include "report/words/escape.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::rings {
 namespace {

@@ -9,10 +9,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "report/render/shell_words.h"
-#include "report/render/signal_name.h"
-#include "report/render/units.h"
 #include "report/run/output_name.h"
+#include "report/words/shell_words.h"
+#include "report/words/signal_name.h"
+#include "report/words/units.h"
 
 namespace memtrace::report {
 namespace {

@@ -30,9 +30,6 @@
 #include "report/pressure/oom_watch.h"
 #include "report/pressure/pressure_records.h"
 #include "report/pressure/pressure_sampler.h"
-#include "report/render/escape.h"
-#include "report/render/shell_words.h"
-#include "report/render/units.h"
 #include "report/run/child_process.h"
 #include "report/run/closing_line.h"
 #include "report/run/library_finder.h"
@@ -41,6 +38,9 @@
 #include "report/run/program_search.h"
 #include "report/run/spool_directory.h"
 #include "report/run/spool_follower.h"
+#include "report/words/escape.h"
+#include "report/words/shell_words.h"
+#include "report/words/units.h"
 
 extern char** environ;
 

@@ -17,9 +17,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "report/render/escape.h"
 #include "report/run/output_name.h"
 #include "report/run/trace_holders.h"
+#include "report/words/escape.h"
 
 namespace memtrace::report {
 namespace {

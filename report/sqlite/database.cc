@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "report/render/escape.h"
+#include "report/words/escape.h"
 
 namespace memtrace::report::sqlite {
 

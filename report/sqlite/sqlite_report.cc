@@ -16,13 +16,13 @@
 #include "report/leak/leak_scans.h"
 #include "report/render/frames_filter.h"
 #include "report/render/mismatches.h"
-#include "report/render/process_end.h"
 #include "report/render/selection_lines.h"
 #include "report/render/text_report.h"
 #include "report/sqlite/database.h"
 #include "report/sqlite/schema.h"
 #include "report/sqlite/site_rows.h"
 #include "report/trace/trace_metadata.h"
+#include "report/words/process_end.h"
 
 namespace memtrace::report::sqlite {
 namespace {

@@ -8,12 +8,12 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "report/command/commands.h"
-#include "report/render/escape.h"
 #include "report/render/output.h"
 #include "report/render/progress.h"
 #include "report/tree/trace_set.h"
 #include "report/tree/tree_analysis.h"
 #include "report/tree/tree_view.h"
+#include "report/words/escape.h"
 #include "symbolizer/symbolizer_process.h"
 
 namespace memtrace::report {

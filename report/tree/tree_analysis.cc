@@ -8,11 +8,11 @@
 #include "absl/strings/strip.h"
 #include "report/analysis/coverage.h"
 #include "report/leak/leak_scans.h"
-#include "report/render/escape.h"
-#include "report/render/units.h"
 #include "report/trace/trace_reader.h"
 #include "report/tree/add_totals.h"
 #include "report/tree/trace_copies.h"
+#include "report/words/escape.h"
+#include "report/words/units.h"
 
 namespace memtrace::report {
 namespace {

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "report/render/csv_record.h"
-#include "report/render/process_end.h"
-#include "report/render/shell_words.h"
 #include "report/tree/tree_view.h"
+#include "report/words/process_end.h"
+#include "report/words/shell_words.h"
 
 namespace memtrace::report {
 namespace {

@@ -6,9 +6,9 @@
 #include "absl/strings/str_format.h"
 #include "report/render/formats.h"
 #include "report/render/json_parts.h"
-#include "report/render/process_end.h"
+#include "report/words/process_end.h"
 #include "report/leak/leak_scans.h"
-#include "report/render/units.h"
+#include "report/words/units.h"
 #include "report/tree/tree_view.h"
 
 namespace memtrace::report {

@@ -8,15 +8,15 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "report/leak/leak_kinds.h"
-#include "report/render/escape.h"
 #include "report/render/lines.h"
-#include "report/render/process_end.h"
-#include "report/render/shell_words.h"
 #include "report/render/table.h"
-#include "report/render/units.h"
 #include "report/tree/run_span.h"
 #include "report/tree/tree_rows.h"
 #include "report/tree/tree_view.h"
+#include "report/words/escape.h"
+#include "report/words/process_end.h"
+#include "report/words/shell_words.h"
+#include "report/words/units.h"
 
 namespace memtrace::report {
 namespace {

@@ -14,10 +14,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "report/names/site_symbols.h"
-#include "report/render/sink.h"
 #include "report/render/text_report.h"
 #include "report/render/view.h"
 #include "report/tree/tree_analysis.h"
+#include "report/words/sink.h"
 
 namespace memtrace::report {
 

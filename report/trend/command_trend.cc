@@ -13,10 +13,10 @@
 #include "report/command/common_options.h"
 #include "report/diff/comparison_options.h"
 #include "report/render/progress.h"
-#include "report/render/units.h"
 #include "report/trend/history.h"
 #include "report/trend/trend.h"
 #include "report/trend/trend_formats.h"
+#include "report/words/units.h"
 
 namespace memtrace::report {
 namespace {

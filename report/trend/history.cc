@@ -13,9 +13,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "report/base/unique_fd.h"
-#include "report/render/escape.h"
 #include "report/render/json_parts.h"
-#include "report/render/units.h"
+#include "report/words/escape.h"
+#include "report/words/units.h"
 #include "symbolizer/whole_io.h"
 
 namespace memtrace::report {

@@ -5,10 +5,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "report/render/escape.h"
 #include "report/render/json_parts.h"
-#include "report/render/units.h"
 #include "report/trend/trend_formats.h"
+#include "report/words/escape.h"
+#include "report/words/units.h"
 
 namespace memtrace::report {
 namespace {

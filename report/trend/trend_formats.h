@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "report/render/sink.h"
 #include "report/render/text_report.h"
 #include "report/trend/trend.h"
+#include "report/words/sink.h"
 
 namespace memtrace::report {
 

@@ -10,8 +10,8 @@
 #include "report/diff/diff_formats.h"
 #include "report/render/lines.h"
 #include "report/render/table.h"
-#include "report/render/units.h"
 #include "report/trend/trend_formats.h"
+#include "report/words/units.h"
 
 namespace memtrace::report {
 namespace {

@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "report/leak/leak_kinds.h"
-#include "report/render/units.h"
 #include "report/valgrind/difference_reasons.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::valgrind {
 namespace {

@@ -12,7 +12,7 @@
 #include "report/names/runtime_functions.h"
 #include "report/names/site_symbols.h"
 #include "report/render/frames_filter.h"
-#include "report/render/units.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::valgrind {
 namespace {

@@ -16,7 +16,6 @@
 #include "report/base/scratch_directory.h"
 #include "report/command/commands.h"
 #include "report/leak/leak_scans.h"
-#include "report/render/escape.h"
 #include "report/render/valgrind_report.h"
 #include "report/run/output_name.h"
 #include "report/run/run_session.h"
@@ -25,6 +24,7 @@
 #include "report/valgrind/driver_suppressions.h"
 #include "report/valgrind/named_trace.h"
 #include "report/valgrind/report_file.h"
+#include "report/words/escape.h"
 
 namespace memtrace::report {
 namespace {

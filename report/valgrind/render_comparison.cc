@@ -12,10 +12,10 @@
 #include "report/html/page.h"
 #include "report/leak/leak_kinds.h"
 #include "report/leak/leak_scans.h"
-#include "report/render/escape.h"
 #include "report/render/json_parts.h"
-#include "report/render/shell_words.h"
-#include "report/render/units.h"
+#include "report/words/escape.h"
+#include "report/words/shell_words.h"
+#include "report/words/units.h"
 
 namespace memtrace::report::valgrind {
 namespace {

@@ -6,10 +6,10 @@
 #include <string>
 
 #include "report/analysis/analysis.h"
-#include "report/render/sink.h"
 #include "report/render/style.h"
 #include "report/valgrind/comparison.h"
 #include "report/valgrind/valgrind_run.h"
+#include "report/words/sink.h"
 
 namespace memtrace::report::valgrind {
 

@@ -18,10 +18,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "report/render/escape.h"
 #include "report/render/selection_lines.h"
-#include "report/render/shell_words.h"
 #include "report/viewers/viewers.h"
+#include "report/words/escape.h"
+#include "report/words/shell_words.h"
 
 namespace memtrace::report::viewers {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "report/render/escape.h"
 #include "report/viewers/viewers.h"
+#include "report/words/escape.h"
 
 namespace memtrace::report::viewers {
 namespace {

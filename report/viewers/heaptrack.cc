@@ -24,12 +24,12 @@
 #include "report/model/heap_model.h"
 #include "report/model/reloads.h"
 #include "report/model/stream_state.h"
-#include "report/render/escape.h"
-#include "report/render/shell_words.h"
 #include "report/trace/event_decoder.h"
 #include "report/trace/event_order.h"
 #include "report/trace/trace_reader.h"
 #include "report/viewers/viewers.h"
+#include "report/words/escape.h"
+#include "report/words/shell_words.h"
 
 namespace memtrace::report::viewers {
 namespace {

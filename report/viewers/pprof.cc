@@ -17,9 +17,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "report/render/escape.h"
-#include "report/render/shell_words.h"
 #include "report/trace/trace_metadata.h"
+#include "report/words/escape.h"
+#include "report/words/shell_words.h"
 
 namespace memtrace::report::viewers {
 namespace {

@@ -11,9 +11,9 @@
 
 #include "absl/status/status.h"
 #include "report/model/stack_table.h"
-#include "report/render/sink.h"
 #include "report/render/site_measure.h"
 #include "report/render/view.h"
+#include "report/words/sink.h"
 
 namespace memtrace::report::viewers {
 

@@ -5,10 +5,10 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "report/render/sink.h"
 #include "report/valgrind/comparison.h"
 #include "report/valgrind/render_comparison.h"
 #include "report/valgrind/valgrind_run.h"
+#include "report/words/sink.h"
 #include "tests/report/harmless.h"
 
 namespace memtrace::report {

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "report/render/escape.h"
+#include "report/words/escape.h"
 
 namespace memtrace::report {
 

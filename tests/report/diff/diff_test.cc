@@ -9,8 +9,8 @@
 #include "absl/strings/str_split.h"
 #include "report/diff/diff_formats.h"
 #include "report/diff/run_diff.h"
-#include "report/render/escape.h"
-#include "report/render/sink.h"
+#include "report/words/escape.h"
+#include "report/words/sink.h"
 
 namespace memtrace::report {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "report/gate/formats.h"
 #include "report/gate/source_root.h"
-#include "report/render/escape.h"
+#include "report/words/escape.h"
 #include "tests/report/gate/gate_made_up.h"
 #include "tests/temp_dir.h"
 

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "report/render/escape.h"
+#include "report/words/escape.h"
 
 namespace memtrace::report::render {
 namespace {

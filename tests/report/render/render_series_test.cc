@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "report/render/escape.h"
 #include "report/render/site_series_table.h"
 #include "report/render/stacked_timeline.h"
+#include "report/words/escape.h"
 #include "tests/report/render/render_made_up.h"
 
 namespace memtrace::report::render {

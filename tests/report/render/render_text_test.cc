@@ -14,9 +14,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "report/render/escape.h"
 #include "report/render/fault_words.h"
 #include "report/render/text_report.h"
+#include "report/words/escape.h"
 #include "tests/report/render/render_made_up.h"
 
 namespace memtrace::report::render {

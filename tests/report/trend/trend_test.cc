@@ -14,11 +14,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "report/growth/rank_trend.h"
-#include "report/render/escape.h"
-#include "report/render/sink.h"
 #include "report/trend/history.h"
 #include "report/trend/trend.h"
 #include "report/trend/trend_formats.h"
+#include "report/words/escape.h"
+#include "report/words/sink.h"
 #include "tests/temp_dir.h"
 
 namespace memtrace::report {

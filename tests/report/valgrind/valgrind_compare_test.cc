@@ -7,10 +7,10 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_split.h"
-#include "report/render/escape.h"
 #include "report/render/valgrind_losses.h"
 #include "report/valgrind/render_comparison.h"
 #include "report/valgrind/valgrind_run.h"
+#include "report/words/escape.h"
 #include "tests/report/valgrind/valgrind_made_up.h"
 
 namespace memtrace::report::valgrind {

@@ -1,4 +1,4 @@
-#include "report/render/escape.h"
+#include "report/words/escape.h"
 
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 // How a process ended, in the words of all commands. Any thread.
 
-#ifndef MEMTRACE_REPORT_RENDER_PROCESS_END_H_
-#define MEMTRACE_REPORT_RENDER_PROCESS_END_H_
+#ifndef MEMTRACE_REPORT_WORDS_PROCESS_END_H_
+#define MEMTRACE_REPORT_WORDS_PROCESS_END_H_
 
 #include <string>
 
@@ -21,4 +21,4 @@ std::string EndPhrase(const ProcessInfo& process);
 
 }  // namespace memtrace::report::render
 
-#endif  // MEMTRACE_REPORT_RENDER_PROCESS_END_H_
+#endif  // MEMTRACE_REPORT_WORDS_PROCESS_END_H_

@@ -2,8 +2,8 @@
 // three significant digits; counts have separators; times have the unit that
 // fits. Pure functions, any thread.
 
-#ifndef MEMTRACE_REPORT_RENDER_UNITS_H_
-#define MEMTRACE_REPORT_RENDER_UNITS_H_
+#ifndef MEMTRACE_REPORT_WORDS_UNITS_H_
+#define MEMTRACE_REPORT_WORDS_UNITS_H_
 
 #include <cstdint>
 #include <string>
@@ -26,4 +26,4 @@ std::string DateTimeIso(int64_t realtime_ns);             // "2025-11-21T08:10:0
 
 }  // namespace memtrace::report::render
 
-#endif  // MEMTRACE_REPORT_RENDER_UNITS_H_
+#endif  // MEMTRACE_REPORT_WORDS_UNITS_H_

@@ -1,4 +1,4 @@
-#include "report/render/units.h"
+#include "report/words/units.h"
 
 #include <gtest/gtest.h>
 

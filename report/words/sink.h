@@ -1,8 +1,8 @@
 // Sink: where a renderer's output goes, piece by piece, so that a large report
 // is never in memory as a whole.
 
-#ifndef MEMTRACE_REPORT_RENDER_SINK_H_
-#define MEMTRACE_REPORT_RENDER_SINK_H_
+#ifndef MEMTRACE_REPORT_WORDS_SINK_H_
+#define MEMTRACE_REPORT_WORDS_SINK_H_
 
 #include <string>
 
@@ -30,4 +30,4 @@ class StringSink : public Sink {
 
 }  // namespace memtrace::report::render
 
-#endif  // MEMTRACE_REPORT_RENDER_SINK_H_
+#endif  // MEMTRACE_REPORT_WORDS_SINK_H_

@@ -4,8 +4,8 @@
 //
 // Pure functions, any thread.
 
-#ifndef MEMTRACE_REPORT_RENDER_ESCAPE_H_
-#define MEMTRACE_REPORT_RENDER_ESCAPE_H_
+#ifndef MEMTRACE_REPORT_WORDS_ESCAPE_H_
+#define MEMTRACE_REPORT_WORDS_ESCAPE_H_
 
 #include <cstddef>
 #include <string>
@@ -53,4 +53,4 @@ std::vector<std::string> Wrapped(absl::string_view s, size_t width);
 
 }  // namespace memtrace::report::render
 
-#endif  // MEMTRACE_REPORT_RENDER_ESCAPE_H_
+#endif  // MEMTRACE_REPORT_WORDS_ESCAPE_H_

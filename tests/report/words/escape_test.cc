@@ -1,4 +1,4 @@
-#include "report/render/escape.h"
+#include "report/words/escape.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "report/render/shell_words.h"
+#include "report/words/shell_words.h"
 
 namespace memtrace::report::render {
 namespace {

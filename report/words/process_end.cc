@@ -1,7 +1,7 @@
-#include "report/render/process_end.h"
+#include "report/words/process_end.h"
 
 #include "absl/strings/str_cat.h"
-#include "report/render/signal_name.h"
+#include "report/words/signal_name.h"
 
 namespace memtrace::report::render {
 namespace {

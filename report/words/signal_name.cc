@@ -1,4 +1,4 @@
-#include "report/render/signal_name.h"
+#include "report/words/signal_name.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 // SignalName: "SIGKILL", or "signal 99" where a number has no name. Any thread.
 
-#ifndef MEMTRACE_REPORT_RENDER_SIGNAL_NAME_H_
-#define MEMTRACE_REPORT_RENDER_SIGNAL_NAME_H_
+#ifndef MEMTRACE_REPORT_WORDS_SIGNAL_NAME_H_
+#define MEMTRACE_REPORT_WORDS_SIGNAL_NAME_H_
 
 #include <string>
 
@@ -11,4 +11,4 @@ std::string SignalName(int signal);
 
 }  // namespace memtrace::report::render
 
-#endif  // MEMTRACE_REPORT_RENDER_SIGNAL_NAME_H_
+#endif  // MEMTRACE_REPORT_WORDS_SIGNAL_NAME_H_

@@ -1,10 +1,10 @@
-#include "report/render/shell_words.h"
+#include "report/words/shell_words.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "report/render/escape.h"
+#include "report/words/escape.h"
 
 namespace memtrace::report::render {
 

@@ -3,8 +3,8 @@
 //
 // Nothing in them reaches the terminal as a control character. Pure functions, any thread.
 
-#ifndef MEMTRACE_REPORT_RENDER_SHELL_WORDS_H_
-#define MEMTRACE_REPORT_RENDER_SHELL_WORDS_H_
+#ifndef MEMTRACE_REPORT_WORDS_SHELL_WORDS_H_
+#define MEMTRACE_REPORT_WORDS_SHELL_WORDS_H_
 
 #include <span>
 #include <string>
@@ -23,4 +23,4 @@ std::string ShellCommand(std::span<const std::string> words);
 
 }  // namespace memtrace::report::render
 
-#endif  // MEMTRACE_REPORT_RENDER_SHELL_WORDS_H_
+#endif  // MEMTRACE_REPORT_WORDS_SHELL_WORDS_H_
