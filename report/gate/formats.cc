@@ -10,7 +10,7 @@
 #include "report/gate/source_root.h"
 #include "report/leak/leak_kinds.h"
 #include "report/leak/leak_scans.h"
-#include "report/render/frames_filter.h"
+#include "report/names/frames_filter.h"
 #include "report/render/text_report.h"
 #include "report/words/units.h"
 

@@ -8,7 +8,7 @@
 #include "report/gate/formats.h"
 #include "report/leak/leak_kinds.h"
 #include "report/leak/leak_scans.h"
-#include "report/render/frames_filter.h"
+#include "report/names/frames_filter.h"
 #include "report/render/text_report.h"
 #include "report/words/escape.h"
 #include "report/words/units.h"

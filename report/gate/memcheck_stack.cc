@@ -8,9 +8,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "report/render/frames_filter.h"
+#include "report/names/frames_filter.h"
+#include "report/names/function_name.h"
 #include "report/render/free_errors.h"
-#include "report/render/function_name.h"
 #include "report/render/view.h"
 #include "symbolizer/demangle.h"
 

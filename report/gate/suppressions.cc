@@ -13,8 +13,8 @@
 #include "report/gate/runtime_suppressions.h"
 #include "report/gate/text_file.h"
 #include "report/names/fingerprint.h"
-#include "report/render/frames_filter.h"
-#include "report/render/function_name.h"
+#include "report/names/frames_filter.h"
+#include "report/names/function_name.h"
 #include "report/render/view.h"
 
 namespace memtrace::report::gate {

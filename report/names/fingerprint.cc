@@ -12,7 +12,7 @@
 #include "format/checksum.h"
 #include "format/imported.h"
 #include "report/names/brackets.h"
-#include "report/render/frames_filter.h"
+#include "report/names/frames_filter.h"
 
 namespace memtrace::report {
 namespace {

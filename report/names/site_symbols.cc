@@ -8,7 +8,7 @@
 #include "format/checksum.h"
 #include "format/imported.h"
 #include "format/trace_format.h"
-#include "report/render/frames_filter.h"
+#include "report/names/frames_filter.h"
 #include "report/words/escape.h"
 #include "symbolizer/symbolizer_process.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "report/render/frames_filter.h"
+#include "report/names/frames_filter.h"
 #include "report/render/stack_walk.h"
 
 namespace memtrace::report::render {

@@ -1,7 +1,7 @@
 #include "report/render/short_name.h"
 
 #include "absl/strings/str_replace.h"
-#include "report/render/function_name.h"
+#include "report/names/function_name.h"
 #include "report/words/escape.h"
 
 namespace memtrace::report::render {

@@ -1,7 +1,7 @@
 #include "report/render/stack_numbers.h"
 
 #include "absl/strings/str_cat.h"
-#include "report/render/frames_filter.h"
+#include "report/names/frames_filter.h"
 #include "report/render/json_parts.h"
 
 namespace memtrace::report::render {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "report/leak/leak_scans.h"
-#include "report/render/frames_filter.h"
+#include "report/names/frames_filter.h"
 #include "report/render/lines.h"
 #include "report/render/text_report.h"
 #include "report/words/escape.h"

@@ -18,8 +18,8 @@
 #include "absl/strings/string_view.h"
 #include "report/analysis/analysis.h"
 #include "report/leak/leak_kinds.h"
+#include "report/names/frames_filter.h"
 #include "report/names/site_symbols.h"
-#include "report/render/frames_filter.h"
 #include "report/render/grouping.h"
 
 namespace memtrace::report::render {

@@ -14,7 +14,7 @@
 #include "report/base/output_file.h"
 #include "report/leak/leak_kinds.h"
 #include "report/leak/leak_scans.h"
-#include "report/render/frames_filter.h"
+#include "report/names/frames_filter.h"
 #include "report/render/mismatches.h"
 #include "report/render/selection_lines.h"
 #include "report/render/text_report.h"

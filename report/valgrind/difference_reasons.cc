@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "report/leak/leak_kinds.h"
+#include "report/names/frames_filter.h"
 #include "report/names/runtime_functions.h"
 #include "report/names/site_symbols.h"
-#include "report/render/frames_filter.h"
 #include "report/words/units.h"
 
 namespace memtrace::report::valgrind {

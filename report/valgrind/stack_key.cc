@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "report/names/fingerprint.h"
-#include "report/render/frames_filter.h"
-#include "report/render/function_name.h"
+#include "report/names/frames_filter.h"
+#include "report/names/function_name.h"
 #include "symbolizer/demangle.h"
 
 namespace memtrace::report::valgrind {

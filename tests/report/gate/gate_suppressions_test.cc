@@ -8,7 +8,7 @@
 #include "report/gate/runtime_suppressions.h"
 #include "report/gate/suppress_records.h"
 #include "report/gate/suppressions.h"
-#include "report/render/frames_filter.h"
+#include "report/names/frames_filter.h"
 #include "tests/report/render/render_made_up.h"
 
 namespace memtrace::report::gate {

@@ -2,8 +2,8 @@
 //
 // Pure functions, any thread; any text.
 
-#ifndef MEMTRACE_REPORT_RENDER_FUNCTION_NAME_H_
-#define MEMTRACE_REPORT_RENDER_FUNCTION_NAME_H_
+#ifndef MEMTRACE_REPORT_NAMES_FUNCTION_NAME_H_
+#define MEMTRACE_REPORT_NAMES_FUNCTION_NAME_H_
 
 #include <string>
 
@@ -24,4 +24,4 @@ absl::string_view LastName(absl::string_view qualified);
 
 }  // namespace memtrace::report::render
 
-#endif  // MEMTRACE_REPORT_RENDER_FUNCTION_NAME_H_
+#endif  // MEMTRACE_REPORT_NAMES_FUNCTION_NAME_H_

@@ -3,8 +3,8 @@
 // Generic ones are compiled with the program that uses them, and lie in its module under names that
 // begin with the program's types. Pure functions, any thread.
 
-#ifndef MEMTRACE_REPORT_RENDER_RUST_NAMES_H_
-#define MEMTRACE_REPORT_RENDER_RUST_NAMES_H_
+#ifndef MEMTRACE_REPORT_NAMES_RUST_NAMES_H_
+#define MEMTRACE_REPORT_NAMES_RUST_NAMES_H_
 
 #include "report/names/frame.h"
 
@@ -15,4 +15,4 @@ bool IsRustLibraryFunction(const Frame& frame);
 
 }  // namespace memtrace::report::render
 
-#endif  // MEMTRACE_REPORT_RENDER_RUST_NAMES_H_
+#endif  // MEMTRACE_REPORT_NAMES_RUST_NAMES_H_

@@ -1,4 +1,4 @@
-#include "report/render/rust_names.h"
+#include "report/names/rust_names.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "report/render/frames_filter.h"
+#include "report/names/frames_filter.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -8,8 +8,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "format/records.h"
-#include "report/render/function_name.h"
-#include "report/render/rust_names.h"
+#include "report/names/function_name.h"
+#include "report/names/rust_names.h"
 
 namespace memtrace::report::render {
 namespace {

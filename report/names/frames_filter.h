@@ -4,8 +4,8 @@
 // Nothing here hides what happened: a renderer says how many frames it left out
 // and which option shows them. Pure functions, any thread.
 
-#ifndef MEMTRACE_REPORT_RENDER_FRAMES_FILTER_H_
-#define MEMTRACE_REPORT_RENDER_FRAMES_FILTER_H_
+#ifndef MEMTRACE_REPORT_NAMES_FRAMES_FILTER_H_
+#define MEMTRACE_REPORT_NAMES_FRAMES_FILTER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -50,4 +50,4 @@ Cut CutStack(absl::Span<const Frame* const> stack);
 
 }  // namespace memtrace::report::render
 
-#endif  // MEMTRACE_REPORT_RENDER_FRAMES_FILTER_H_
+#endif  // MEMTRACE_REPORT_NAMES_FRAMES_FILTER_H_

@@ -1,4 +1,4 @@
-#include "report/render/function_name.h"
+#include "report/names/function_name.h"
 
 #include <algorithm>
 

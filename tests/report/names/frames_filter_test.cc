@@ -1,5 +1,5 @@
-#include "report/render/frames_filter.h"
-#include "report/render/function_name.h"
+#include "report/names/frames_filter.h"
+#include "report/names/function_name.h"
 
 #include <gtest/gtest.h>
 
