@@ -14,8 +14,8 @@
 #include "report/base/errno_status.h"
 #include "report/base/output_file.h"
 #include "report/base/unique_fd.h"
-#include "report/gate/text_file.h"
 #include "report/render/output.h"
+#include "report/suppress/text_file.h"
 #include "report/words/escape.h"
 
 namespace memtrace::report::gate {

@@ -13,7 +13,7 @@
 #include "report/gate/check_session.h"
 #include "report/gate/formats.h"
 #include "report/gate/policy.h"
-#include "report/gate/suppressions.h"
+#include "report/suppress/suppressions.h"
 
 namespace memtrace::report::gate {
 

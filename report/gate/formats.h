@@ -11,9 +11,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "report/gate/judge.h"
-#include "report/gate/suppressions.h"
 #include "report/render/style.h"
 #include "report/render/view.h"
+#include "report/suppress/suppressions.h"
 
 namespace memtrace::report::gate {
 

@@ -9,8 +9,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "report/gate/baseline_of.h"
-#include "report/gate/memcheck_stack.h"
 #include "report/leak/leak_kinds.h"
+#include "report/suppress/memcheck_stack.h"
 
 namespace memtrace::report::gate {
 namespace {

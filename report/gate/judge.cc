@@ -8,8 +8,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "report/gate/memcheck_stack.h"
 #include "report/gate/wrong_frees.h"
+#include "report/suppress/memcheck_stack.h"
 
 namespace memtrace::report::gate {
 namespace {

@@ -22,8 +22,8 @@
 #include "report/gate/gate_input.h"
 #include "report/gate/limits.h"
 #include "report/gate/policy.h"
-#include "report/gate/suppressions.h"
 #include "report/render/view.h"
+#include "report/suppress/suppressions.h"
 
 namespace memtrace::report::gate {
 

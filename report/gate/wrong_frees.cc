@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "report/gate/memcheck_stack.h"
 #include "report/render/free_errors.h"
 #include "report/render/mismatches.h"
 #include "report/render/text_report.h"
+#include "report/suppress/memcheck_stack.h"
 #include "report/words/units.h"
 #include "symbolizer/demangle.h"
 

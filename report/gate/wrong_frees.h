@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "report/gate/gate_input.h"
-#include "report/gate/suppressions.h"
 #include "report/render/view.h"
+#include "report/suppress/suppressions.h"
 
 namespace memtrace::report::gate {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "absl/strings/string_view.h"
-#include "report/gate/suppressions.h"
+#include "report/suppress/suppressions.h"
 #include "report/trace/trace_reader.h"
 #include "report/tree/process_tree.h"
 

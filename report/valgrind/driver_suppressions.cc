@@ -1,7 +1,7 @@
 #include "report/valgrind/driver_suppressions.h"
 
-#include "report/gate/memcheck_stack.h"
 #include "report/leak/leak_kinds.h"
+#include "report/suppress/memcheck_stack.h"
 
 namespace memtrace::report::valgrind {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "report/gate/suppressions.h"
 #include "report/render/valgrind_report.h"
 #include "report/render/view.h"
+#include "report/suppress/suppressions.h"
 #include "report/valgrind/driver_options.h"
 
 namespace memtrace::report::valgrind {

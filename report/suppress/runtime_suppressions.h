@@ -2,8 +2,8 @@
 // looks (__libc_freeres) or has in its own default.supp. In Valgrind's syntax; every line of it
 // is about possible and reachable blocks: nothing here hides what is definitely lost.
 
-#ifndef MEMTRACE_REPORT_GATE_RUNTIME_SUPPRESSIONS_H_
-#define MEMTRACE_REPORT_GATE_RUNTIME_SUPPRESSIONS_H_
+#ifndef MEMTRACE_REPORT_SUPPRESS_RUNTIME_SUPPRESSIONS_H_
+#define MEMTRACE_REPORT_SUPPRESS_RUNTIME_SUPPRESSIONS_H_
 
 #include "absl/strings/string_view.h"
 
@@ -13,4 +13,4 @@ absl::string_view RuntimeSuppressions();
 
 }  // namespace memtrace::report::gate
 
-#endif  // MEMTRACE_REPORT_GATE_RUNTIME_SUPPRESSIONS_H_
+#endif  // MEMTRACE_REPORT_SUPPRESS_RUNTIME_SUPPRESSIONS_H_

@@ -1,4 +1,4 @@
-#include "report/gate/runtime_suppressions.h"
+#include "report/suppress/runtime_suppressions.h"
 
 #include <string>
 

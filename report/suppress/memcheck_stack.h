@@ -15,8 +15,8 @@
 //
 // One thread. Texts refer to the frames, which outlive the stack.
 
-#ifndef MEMTRACE_REPORT_GATE_MEMCHECK_STACK_H_
-#define MEMTRACE_REPORT_GATE_MEMCHECK_STACK_H_
+#ifndef MEMTRACE_REPORT_SUPPRESS_MEMCHECK_STACK_H_
+#define MEMTRACE_REPORT_SUPPRESS_MEMCHECK_STACK_H_
 
 #include <cstdint>
 #include <string>
@@ -64,4 +64,4 @@ std::string SuppressionForFree(absl::string_view name, absl::string_view called,
 
 }  // namespace memtrace::report::gate
 
-#endif  // MEMTRACE_REPORT_GATE_MEMCHECK_STACK_H_
+#endif  // MEMTRACE_REPORT_SUPPRESS_MEMCHECK_STACK_H_

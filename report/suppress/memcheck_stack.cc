@@ -1,4 +1,4 @@
-#include "report/gate/memcheck_stack.h"
+#include "report/suppress/memcheck_stack.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "report/gate/suppressions.h"
+#include "report/suppress/suppressions.h"
 
 #include <algorithm>
 #include <utility>
@@ -10,12 +10,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "report/gate/runtime_suppressions.h"
-#include "report/gate/text_file.h"
 #include "report/names/fingerprint.h"
 #include "report/names/frames_filter.h"
 #include "report/names/function_name.h"
 #include "report/render/view.h"
+#include "report/suppress/runtime_suppressions.h"
+#include "report/suppress/text_file.h"
 
 namespace memtrace::report::gate {
 namespace {

@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "report/gate/memcheck_stack.h"
-#include "report/gate/runtime_suppressions.h"
-#include "report/gate/suppress_records.h"
-#include "report/gate/suppressions.h"
 #include "report/names/frames_filter.h"
+#include "report/suppress/memcheck_stack.h"
+#include "report/suppress/runtime_suppressions.h"
+#include "report/suppress/suppress_records.h"
+#include "report/suppress/suppressions.h"
 #include "tests/report/render/render_made_up.h"
 
 namespace memtrace::report::gate {

@@ -1,7 +1,7 @@
 // A small text file, whole: suppressions, a baseline.
 
-#ifndef MEMTRACE_REPORT_GATE_TEXT_FILE_H_
-#define MEMTRACE_REPORT_GATE_TEXT_FILE_H_
+#ifndef MEMTRACE_REPORT_SUPPRESS_TEXT_FILE_H_
+#define MEMTRACE_REPORT_SUPPRESS_TEXT_FILE_H_
 
 #include <string>
 
@@ -14,4 +14,4 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path);
 
 }  // namespace memtrace::report::gate
 
-#endif  // MEMTRACE_REPORT_GATE_TEXT_FILE_H_
+#endif  // MEMTRACE_REPORT_SUPPRESS_TEXT_FILE_H_

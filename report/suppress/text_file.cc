@@ -1,4 +1,4 @@
-#include "report/gate/text_file.h"
+#include "report/suppress/text_file.h"
 
 #include <cerrno>
 #include <cstdio>

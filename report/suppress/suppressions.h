@@ -5,8 +5,8 @@
 // Which syntax a file has is told by its first line that is neither empty nor a comment.
 // Single-threaded; a match is counted at the suppression that matched.
 
-#ifndef MEMTRACE_REPORT_GATE_SUPPRESSIONS_H_
-#define MEMTRACE_REPORT_GATE_SUPPRESSIONS_H_
+#ifndef MEMTRACE_REPORT_SUPPRESS_SUPPRESSIONS_H_
+#define MEMTRACE_REPORT_SUPPRESS_SUPPRESSIONS_H_
 
 #include <cstdint>
 #include <deque>
@@ -15,8 +15,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "report/gate/memcheck_stack.h"
 #include "report/leak/leak_kinds.h"
+#include "report/suppress/memcheck_stack.h"
 
 namespace memtrace::report::gate {
 
@@ -79,4 +79,4 @@ bool TemplateMatches(absl::string_view pattern, absl::string_view text);
 
 }  // namespace memtrace::report::gate
 
-#endif  // MEMTRACE_REPORT_GATE_SUPPRESSIONS_H_
+#endif  // MEMTRACE_REPORT_SUPPRESS_SUPPRESSIONS_H_

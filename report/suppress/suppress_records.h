@@ -4,16 +4,16 @@
 // A block that only suppressed ones lead to is judged by its own stack, as in memcheck; or
 // goes with them, as in LeakSanitizer (SuppressWhatTheyLeadTo).
 
-#ifndef MEMTRACE_REPORT_GATE_SUPPRESS_RECORDS_H_
-#define MEMTRACE_REPORT_GATE_SUPPRESS_RECORDS_H_
+#ifndef MEMTRACE_REPORT_SUPPRESS_SUPPRESS_RECORDS_H_
+#define MEMTRACE_REPORT_SUPPRESS_SUPPRESS_RECORDS_H_
 
 #include <vector>
 
-#include "report/gate/suppressions.h"
 #include "report/leak/held_scan.h"
 #include "report/leak/leaks.h"
 #include "report/model/stack_table.h"
 #include "report/render/view.h"
+#include "report/suppress/suppressions.h"
 
 namespace memtrace::report::gate {
 
@@ -37,4 +37,4 @@ std::vector<UsedSuppression> Used(const Suppressions& suppressions);
 
 }  // namespace memtrace::report::gate
 
-#endif  // MEMTRACE_REPORT_GATE_SUPPRESS_RECORDS_H_
+#endif  // MEMTRACE_REPORT_SUPPRESS_SUPPRESS_RECORDS_H_

@@ -1,11 +1,11 @@
-#include "report/gate/suppress_records.h"
+#include "report/suppress/suppress_records.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "report/gate/memcheck_stack.h"
 #include "report/leak/keep_paths.h"
+#include "report/suppress/memcheck_stack.h"
 
 namespace memtrace::report::gate {
 namespace {
