@@ -2,7 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "report/command/common_options.h"
+#include "report/cli/common_options.h"
 
 namespace memtrace::report {
 

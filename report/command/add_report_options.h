@@ -4,7 +4,7 @@
 #ifndef MEMTRACE_REPORT_COMMAND_ADD_REPORT_OPTIONS_H_
 #define MEMTRACE_REPORT_COMMAND_ADD_REPORT_OPTIONS_H_
 
-#include "report/command/options.h"
+#include "report/cli/options.h"
 
 namespace CLI {
 class App;

@@ -8,6 +8,8 @@
 #include <tuple>
 
 #include "report/base/memory_limit.h"
+#include "report/cli/exit_status.h"
+#include "report/cli/refusals.h"
 #include "report/command/commands.h"
 #include "report/command/dump.h"
 #include "report/render/output.h"

@@ -24,7 +24,7 @@
 #include "report/analysis/coverage.h"
 #include "report/base/scratch_directory.h"
 #include "report/base/unique_fd.h"
-#include "report/command/commands.h"
+#include "report/cli/exit_status.h"
 #include "report/command/leak_signal.h"
 #include "report/command/process_status.h"
 #include "report/command/running_trace.h"

@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_format.h"
 #include "report/base/memory_limit.h"
+#include "report/cli/exit_status.h"
+#include "report/cli/refusals.h"
 #include "report/command/commands.h"
 #include "report/trace/pack.h"
 #include "report/words/escape.h"

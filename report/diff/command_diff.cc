@@ -4,7 +4,8 @@
 #include <memory>
 
 #include "report/base/memory_limit.h"
-#include "report/command/commands.h"
+#include "report/cli/exit_status.h"
+#include "report/cli/refusals.h"
 #include "report/diff/comparison_options.h"
 #include "report/diff/diff_formats.h"
 #include "report/diff/run_diff.h"

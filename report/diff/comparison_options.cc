@@ -5,7 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "report/command/common_options.h"
+#include "report/cli/common_options.h"
+#include "report/cli/refusals.h"
 #include "report/html/page.h"
 #include "report/render/formats.h"
 

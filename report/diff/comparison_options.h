@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "report/command/options.h"
+#include "report/cli/options.h"
 #include "report/diff/run_diff.h"
 #include "report/render/output.h"
 

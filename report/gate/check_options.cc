@@ -18,7 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "report/command/commands.h"
+#include "report/cli/refusals.h"
 #include "report/gate/baseline_file.h"
 #include "report/gate/earlier_verdicts.h"
 #include "report/leak/leak_kinds.h"

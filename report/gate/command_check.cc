@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "report/command/common_options.h"
+#include "report/cli/common_options.h"
 #include "report/gate/check_session.h"
 
 namespace memtrace::report {

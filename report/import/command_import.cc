@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "report/command/commands.h"
+#include "report/cli/exit_status.h"
+#include "report/cli/refusals.h"
 #include "report/import/ftrace_import.h"
 #include "report/words/escape.h"
 #include "report/words/shell_words.h"

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "report/base/byte_size.h"
-#include "report/command/common_options.h"
+#include "report/cli/common_options.h"
 #include "report/run/run_session.h"
 
 namespace memtrace::report {

@@ -26,7 +26,7 @@
 #include "report/base/byte_size.h"
 #include "report/base/output_file.h"
 #include "report/base/unique_fd.h"
-#include "report/command/commands.h"
+#include "report/cli/refusals.h"
 #include "report/pressure/oom_watch.h"
 #include "report/pressure/pressure_records.h"
 #include "report/pressure/pressure_sampler.h"

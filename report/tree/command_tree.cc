@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "report/command/commands.h"
+#include "report/cli/refusals.h"
 #include "report/render/output.h"
 #include "report/render/progress.h"
 #include "report/tree/trace_set.h"

@@ -4,7 +4,7 @@
 #define MEMTRACE_REPORT_TREE_COMMAND_TREE_H_
 
 #include "absl/status/status.h"
-#include "report/command/options.h"
+#include "report/cli/options.h"
 
 namespace memtrace::report {
 

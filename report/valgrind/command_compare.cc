@@ -7,8 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "report/base/memory_limit.h"
-#include "report/command/commands.h"
-#include "report/command/common_options.h"
+#include "report/cli/common_options.h"
+#include "report/cli/exit_status.h"
+#include "report/cli/refusals.h"
 #include "report/html/page.h"
 #include "report/render/output.h"
 #include "report/render/valgrind_losses.h"

@@ -14,7 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "report/base/memory_limit.h"
 #include "report/base/scratch_directory.h"
-#include "report/command/commands.h"
+#include "report/cli/exit_status.h"
 #include "report/leak/leak_scans.h"
 #include "report/render/valgrind_report.h"
 #include "report/run/output_name.h"

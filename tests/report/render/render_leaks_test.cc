@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "report/command/options.h"
+#include "report/cli/options.h"
 #include "report/leak/leak_kinds.h"
 #include "report/render/formats.h"
 #include "report/render/text_report.h"

@@ -1,22 +1,12 @@
-#include "report/command/commands.h"
+#include "report/cli/refusals.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include "absl/strings/str_cat.h"
 #include "report/trace/file_header.h"
-#include "report/words/escape.h"
 
 namespace memtrace::report {
-
-int ExitCodeOf(const absl::Status& status) {
-  if (status.ok()) return 0;
-  const std::string line =
-      absl::StrCat("memtrace: ", render::EscapeControls(status.message()), "\n");
-  fputs(line.c_str(), stderr);
-  return kExitFailed;
-}
 
 absl::Status RefuseToReplace(const std::string& read, const std::string& output,
                              absl::string_view what) {

@@ -1,4 +1,4 @@
-#include "report/command/common_options.h"
+#include "report/cli/common_options.h"
 
 #include <sys/stat.h>
 

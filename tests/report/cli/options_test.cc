@@ -1,4 +1,4 @@
-#include "report/command/options.h"
+#include "report/cli/options.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // Options that several commands have, said in one way.
 
-#ifndef MEMTRACE_REPORT_COMMAND_COMMON_OPTIONS_H_
-#define MEMTRACE_REPORT_COMMAND_COMMON_OPTIONS_H_
+#ifndef MEMTRACE_REPORT_CLI_COMMON_OPTIONS_H_
+#define MEMTRACE_REPORT_CLI_COMMON_OPTIONS_H_
 
 #include <cstddef>
 #include <string>
@@ -40,4 +40,4 @@ std::string ThreadName(const std::string& text);
 
 }  // namespace memtrace::report
 
-#endif  // MEMTRACE_REPORT_COMMAND_COMMON_OPTIONS_H_
+#endif  // MEMTRACE_REPORT_CLI_COMMON_OPTIONS_H_

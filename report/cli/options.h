@@ -1,8 +1,8 @@
 // What the user asked `memtrace report` for: the command line's text as values.
 // Pure functions; errors name the option and what it takes.
 
-#ifndef MEMTRACE_REPORT_COMMAND_OPTIONS_H_
-#define MEMTRACE_REPORT_COMMAND_OPTIONS_H_
+#ifndef MEMTRACE_REPORT_CLI_OPTIONS_H_
+#define MEMTRACE_REPORT_CLI_OPTIONS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -80,4 +80,4 @@ std::vector<std::string> Suggest(absl::string_view word,
 
 }  // namespace memtrace::report::render
 
-#endif  // MEMTRACE_REPORT_COMMAND_OPTIONS_H_
+#endif  // MEMTRACE_REPORT_CLI_OPTIONS_H_
