@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "report/analysis/analyzer_pass.h"
-#include "report/index/state_archive.h"
+#include "report/state/state_archive.h"
 
 namespace memtrace::report {
 

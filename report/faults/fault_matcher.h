@@ -84,7 +84,7 @@ class FaultMatcher {
   void Finish(HeapModel& model, const MappingModel& mappings, uint64_t minor, uint64_t major,
               std::span<const UsageSample> samples, FaultDetails* details);
 
-  // Writes the state into an archive, or reads it out of one (index/state_archive.h).
+  // Writes the state into an archive, or reads it out of one (state/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
   // Zeroes all figures and forgets the faults that wait for a block. See

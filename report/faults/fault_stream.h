@@ -55,7 +55,7 @@ class FaultStream {
 
   // Whether the library had that memory at the time of the front.
   bool FrontIsOwn();
-  // Writes the state into an archive, or reads it out of one (index/state_archive.h).
+  // Writes the state into an archive, or reads it out of one (state/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
 

@@ -30,7 +30,7 @@ class FaultCollector {
   // Faults of the range, correlations, thinned samples.
   void Finish(const Range& range, Faults* faults);
 
-  // Writes the state into an archive, or reads it out of one (index/state_archive.h).
+  // Writes the state into an archive, or reads it out of one (state/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
   // Zeroes the samples' figures of the heap, but keeps the samples. See HeapModel::ForgetFigures().

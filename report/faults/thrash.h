@@ -33,7 +33,7 @@ class ThrashDetector {
 
   void Add(uint64_t time_ns, uint64_t page, bool major);
 
-  // Writes the state into an archive, or reads it out of one (index/state_archive.h).
+  // Writes the state into an archive, or reads it out of one (state/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
 

@@ -47,7 +47,7 @@ class LateFrees {
   const std::vector<Free>& frees() const { return frees_; }
   uint64_t weight() const { return weight_; }  // so many stands each for
 
-  // Writes the state into an archive, or reads it out of one (index/state_archive.h).
+  // Writes the state into an archive, or reads it out of one (state/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
 

@@ -79,7 +79,7 @@ class SiteSeries {
     return std::move(sites_[site].points);
   }
 
-  // Writes the state into an archive, or reads it out of one (index/state_archive.h).
+  // Writes the state into an archive, or reads it out of one (state/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "report/index/packed_bytes.h"
-#include "report/index/packed_values.h"
+#include "report/state/packed_bytes.h"
+#include "report/state/packed_values.h"
 #include "symbolizer/huge_pages.h"
 
 namespace memtrace::report::index {

@@ -2,8 +2,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "report/index/packed_bytes.h"
 #include "report/index/summary_store.h"
+#include "report/state/packed_bytes.h"
 #include "symbolizer/private_file.h"
 #include "symbolizer/sealed_file.h"
 

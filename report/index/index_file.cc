@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "format/checksum.h"
 #include "report/base/errno_status.h"
-#include "report/index/packed_values.h"
+#include "report/state/packed_values.h"
 #include "symbolizer/huge_pages.h"
 #include "symbolizer/own_build.h"
 #include "symbolizer/whole_io.h"

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "format/checksum.h"
 #include "report/index/analysis_codec.h"
-#include "report/index/packed_bytes.h"
+#include "report/state/packed_bytes.h"
 #include "symbolizer/file_stamp.h"
 #include "symbolizer/own_build.h"
 #include "symbolizer/private_file.h"

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "report/index/packed_bytes.h"
+#include "report/state/packed_bytes.h"
 
 namespace memtrace::report::index {
 

@@ -83,7 +83,7 @@ class CustomBlocks {
   std::vector<Pool>& pools() { return pools_; }
   const std::vector<Pool>& pools() const { return pools_; }
 
-  // Writes the state into an archive, or reads it out of one (index/state_archive.h).
+  // Writes the state into an archive, or reads it out of one (state/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
   // Zeroes the figures but keeps the live blocks, which then count for nothing, and how many pools

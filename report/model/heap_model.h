@@ -256,7 +256,7 @@ class HeapModel {
     left_out_.MergePairs();
   }
 
-  // Writes the state into an archive, or reads it out of one (index/state_archive.h).
+  // Writes the state into an archive, or reads it out of one (state/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
   // Zeroes all figures but keeps the live blocks, which then count for nothing. Called

@@ -59,7 +59,7 @@ class MappingModel {
   };
   Stretch At(uint64_t address) const;
 
-  // Writes the state into an archive, or reads it out of one (index/state_archive.h).
+  // Writes the state into an archive, or reads it out of one (state/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
   // Forgets all sites but keeps the ranges, which then are nobody's. See

@@ -30,7 +30,7 @@ class PhaseCollector {
   void Finish(uint64_t begin_ns, uint64_t end_ns, const HeapCounters& heap, const UsageSample& usage,
               Analysis* analysis);
 
-  // Writes the state into an archive, or reads it out of one (index/state_archive.h).
+  // Writes the state into an archive, or reads it out of one (state/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
   // Zeroes the figures that phases and marks have of the heap, but keeps both. See

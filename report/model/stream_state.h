@@ -37,7 +37,7 @@ class StreamState {
 
   void Forget() { slots_.Clear(); }
 
-  // Writes the state into an archive, or reads it out of one (index/state_archive.h).
+  // Writes the state into an archive, or reads it out of one (state/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
 

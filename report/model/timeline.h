@@ -44,7 +44,7 @@ class Timeline {
   void Finish(uint64_t end_ns, HeapModel& model, std::span<const UsageSample> samples,
               std::span<const FaultMarks::Mark> marks, Analysis* analysis);
 
-  // Writes the state into an archive, or reads it out of one (index/state_archive.h).
+  // Writes the state into an archive, or reads it out of one (state/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
 

@@ -91,7 +91,7 @@ class EventCursor {
   // The first of its blocks that it will still ask for.
   size_t next_block() const { return block_ > 0 && !done_ ? block_ - 1 : block_; }
 
-  // Writes the place of the cursor into an archive, or reads it out of one (index/state_archive.h).
+  // Writes the place of the cursor into an archive, or reads it out of one (state/state_archive.h).
   // After reading a place that was not at the end, call Resume().
   template <typename Archive>
   void Fold(Archive& archive);

@@ -133,7 +133,7 @@ class EventOrder {
     return exact_ ? RunSpans() : RunByWaiting();
   }
 
-  // The order so far, into or out of an archive (index/state_archive.h); before Run() or from
+  // The order so far, into or out of an archive (state/state_archive.h); before Run() or from
   // within Keep(). What was read is not believed before Resume().
   template <typename Archive>
   void Fold(Archive& archive) {

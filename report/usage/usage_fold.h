@@ -99,7 +99,7 @@ class UsageFold {
   }
   uint32_t intervals() const { return interval_; }
 
-  // Writes the state into an archive, or reads it out of one (index/state_archive.h).
+  // Writes the state into an archive, or reads it out of one (state/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
 

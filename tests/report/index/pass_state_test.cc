@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "report/index/analysis_codec.h"
-#include "report/index/packed_values.h"
+#include "report/state/packed_values.h"
 #include "tests/report/history.h"
 #include "tests/report/random_trace.h"
 #include "tests/report/test_util.h"

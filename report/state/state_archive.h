@@ -9,15 +9,15 @@
 // A reader that met something wrong says so by ok(); what it filled is of no use then, and safe to
 // destroy.
 
-#ifndef MEMTRACE_REPORT_INDEX_STATE_ARCHIVE_H_
-#define MEMTRACE_REPORT_INDEX_STATE_ARCHIVE_H_
+#ifndef MEMTRACE_REPORT_STATE_STATE_ARCHIVE_H_
+#define MEMTRACE_REPORT_STATE_STATE_ARCHIVE_H_
 
 #include <cstddef>
 #include <string>
 #include <string_view>
 
-#include "report/index/packed_bytes.h"
-#include "report/index/packed_values.h"
+#include "report/state/packed_bytes.h"
+#include "report/state/packed_values.h"
 
 namespace memtrace::report::index {
 
@@ -62,4 +62,4 @@ class StateReader {
 
 }  // namespace memtrace::report::index
 
-#endif  // MEMTRACE_REPORT_INDEX_STATE_ARCHIVE_H_
+#endif  // MEMTRACE_REPORT_STATE_STATE_ARCHIVE_H_

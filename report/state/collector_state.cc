@@ -4,11 +4,11 @@
 
 #include "report/faults/fault_matcher.h"
 #include "report/faults/faults.h"
-#include "report/index/state_archive.h"
 #include "report/model/mapping_model.h"
 #include "report/model/phases.h"
 #include "report/model/stream_state.h"
 #include "report/model/timeline.h"
+#include "report/state/state_archive.h"
 #include "report/trace/event_cursor.h"
 
 namespace memtrace::report {

@@ -5,8 +5,8 @@
 // type does not compile. (Boost.PFR does the same for more kinds of types; Debian 12 has it in
 // a package of all of Boost.)
 
-#ifndef MEMTRACE_REPORT_INDEX_FIELDS_H_
-#define MEMTRACE_REPORT_INDEX_FIELDS_H_
+#ifndef MEMTRACE_REPORT_STATE_FIELDS_H_
+#define MEMTRACE_REPORT_STATE_FIELDS_H_
 
 #include <cstddef>
 #include <type_traits>
@@ -122,4 +122,4 @@ void ForEachField(T& object, Function&& function) {
 
 }  // namespace memtrace::report::index
 
-#endif  // MEMTRACE_REPORT_INDEX_FIELDS_H_
+#endif  // MEMTRACE_REPORT_STATE_FIELDS_H_

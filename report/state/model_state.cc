@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "report/index/state_archive.h"
 #include "report/model/heap_model.h"
+#include "report/state/state_archive.h"
 
 namespace memtrace::report {
 

@@ -2,8 +2,8 @@
 // floating point exact. A reader never reads beyond its bytes; what is not there is 0, and ok()
 // is false from then on.
 
-#ifndef MEMTRACE_REPORT_INDEX_PACKED_BYTES_H_
-#define MEMTRACE_REPORT_INDEX_PACKED_BYTES_H_
+#ifndef MEMTRACE_REPORT_STATE_PACKED_BYTES_H_
+#define MEMTRACE_REPORT_STATE_PACKED_BYTES_H_
 
 #include <bit>
 #include <cstdint>
@@ -92,4 +92,4 @@ class PackedReader {
 
 }  // namespace memtrace::report::index
 
-#endif  // MEMTRACE_REPORT_INDEX_PACKED_BYTES_H_
+#endif  // MEMTRACE_REPORT_STATE_PACKED_BYTES_H_

@@ -4,8 +4,8 @@
 // Reading takes nothing on trust: containers grow as far as there are bytes for them, and
 // a StackId is one of those that there are.
 
-#ifndef MEMTRACE_REPORT_INDEX_PACKED_VALUES_H_
-#define MEMTRACE_REPORT_INDEX_PACKED_VALUES_H_
+#ifndef MEMTRACE_REPORT_STATE_PACKED_VALUES_H_
+#define MEMTRACE_REPORT_STATE_PACKED_VALUES_H_
 
 #include <algorithm>
 #include <array>
@@ -25,8 +25,8 @@
 #include "absl/container/inlined_vector.h"
 #include "report/base/on_demand.h"
 #include "report/base/strong_id.h"
-#include "report/index/fields.h"
-#include "report/index/packed_bytes.h"
+#include "report/state/fields.h"
+#include "report/state/packed_bytes.h"
 #include "symbolizer/huge_pages.h"
 
 namespace memtrace::report::index {
@@ -210,4 +210,4 @@ void Get(T& value, PackedSource& source) {
 
 }  // namespace memtrace::report::index
 
-#endif  // MEMTRACE_REPORT_INDEX_PACKED_VALUES_H_
+#endif  // MEMTRACE_REPORT_STATE_PACKED_VALUES_H_
