@@ -22,10 +22,10 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "report/analysis/analysis.h"
+#include "report/findings/analysis.h"
 #include "report/leak/leak_check.h"
 #include "report/leak/leak_options.h"
-#include "report/model/stack_table.h"
+#include "report/trace/stack_table.h"
 #include "report/usage/block_filter.h"
 
 namespace memtrace::report {

@@ -3,7 +3,7 @@
 #ifndef MEMTRACE_REPORT_ANALYSIS_CHECKED_STACKS_H_
 #define MEMTRACE_REPORT_ANALYSIS_CHECKED_STACKS_H_
 
-#include "report/analysis/analysis.h"
+#include "report/findings/analysis.h"
 #include "report/trace/trace_reader.h"
 
 namespace memtrace::report {

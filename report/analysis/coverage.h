@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "format/records.h"
-#include "report/analysis/analysis.h"
+#include "report/findings/analysis.h"
 #include "report/trace/trace_reader.h"
 
 namespace memtrace::report {

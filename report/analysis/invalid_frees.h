@@ -17,10 +17,10 @@
 #include <span>
 #include <vector>
 
-#include "report/analysis/analysis.h"
-#include "report/model/stack_table.h"
+#include "report/findings/analysis.h"
+#include "report/findings/invalid_free.h"
+#include "report/trace/stack_table.h"
 #include "report/trace/trace_reader.h"
-#include "report/usage/invalid_free.h"
 
 namespace memtrace::report {
 

@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-#include "report/analysis/analysis.h"
+#include "report/findings/analysis.h"
 #include "symbolizer/module_names.h"
 #include "symbolizer/symbolizer_process.h"
 

@@ -6,6 +6,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <utility>
 
 namespace memtrace::report {
 

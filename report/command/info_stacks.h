@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "report/analysis/analyzer.h"
-#include "report/model/stack_table.h"
+#include "report/trace/stack_table.h"
 
 namespace memtrace::report {
 

@@ -17,8 +17,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "report/analysis/analysis.h"
-#include "report/model/sampling.h"
+#include "report/findings/analysis.h"
+#include "report/findings/sampling.h"
 #include "symbolizer/symbolizer.h"
 
 namespace memtrace::report {

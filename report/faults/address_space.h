@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "report/faults/fault_details.h"
+#include "report/findings/fault_details.h"
 #include "report/model/memory_map.h"
 #include "report/trace/trace_metadata.h"
 

@@ -7,7 +7,9 @@
 
 #include <span>
 
-#include "report/analysis/analysis.h"
+#include "report/findings/fault_details.h"
+#include "report/findings/over_time.h"
+
 
 namespace memtrace::report {
 

@@ -32,16 +32,18 @@
 
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
-#include "report/analysis/analysis.h"
 #include "report/faults/address_space.h"
-#include "report/faults/fault_details.h"
-#include "report/faults/fault_marks.h"
 #include "report/faults/fault_stream.h"
 #include "report/faults/thrash.h"
+#include "report/findings/fault_details.h"
+#include "report/findings/over_time.h"
+#include "report/findings/process_info.h"
+#include "report/findings/range.h"
+#include "report/model/fault_marks.h"
 #include "report/model/heap_model.h"
 #include "report/model/mapping_model.h"
 #include "report/model/module_finder.h"
-#include "report/model/stack_table.h"
+#include "report/trace/stack_table.h"
 
 namespace memtrace::report {
 

@@ -13,7 +13,9 @@
 #include <span>
 #include <vector>
 
-#include "report/analysis/analysis.h"
+#include "report/findings/over_time.h"
+#include "report/findings/range.h"
+
 
 namespace memtrace::report {
 

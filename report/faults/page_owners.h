@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "report/faults/address_space.h"
-#include "report/faults/rss_bridge.h"
 #include "report/faults/snapshot_reader.h"
+#include "report/findings/rss_bridge.h"
 #include "report/model/mapping_model.h"
 
 namespace memtrace::report {

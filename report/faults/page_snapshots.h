@@ -20,10 +20,10 @@
 #include <utility>
 #include <vector>
 
-#include "report/analysis/analysis.h"
 #include "report/faults/address_space.h"
-#include "report/faults/rss_bridge.h"
 #include "report/faults/snapshot_reader.h"
+#include "report/findings/range.h"
+#include "report/findings/rss_bridge.h"
 #include "report/model/heap_model.h"
 #include "report/model/mapping_model.h"
 

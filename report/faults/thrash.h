@@ -19,7 +19,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
-#include "report/analysis/analysis.h"
+#include "report/findings/fault_details.h"
+#include "report/findings/over_time.h"
 
 namespace memtrace::report {
 

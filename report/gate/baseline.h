@@ -24,8 +24,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "report/findings/leaks.h"
 #include "report/leak/leak_kinds.h"
-#include "report/leak/leaks.h"
 
 namespace memtrace::report::gate {
 

@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "report/analysis/analysis.h"
 #include "report/analysis/unseen_allocators.h"
 #include "report/base/strong_id.h"
+#include "report/findings/analysis.h"
+#include "report/findings/leaks.h"
 #include "report/gate/policy.h"
-#include "report/leak/leaks.h"
 #include "report/render/mismatches.h"
 #include "report/tree/trace_set.h"
 #include "report/tree/tree_analysis.h"

@@ -8,24 +8,6 @@
 
 namespace memtrace::report {
 
-absl::string_view VerdictName(Growth::Verdict verdict) {
-  switch (verdict) {
-    case Growth::Verdict::kUnknown:
-      return "";
-    case Growth::Verdict::kBounded:
-      return "bounded";
-    case Growth::Verdict::kGrowing:
-      return "growing";
-    case Growth::Verdict::kBurst:
-      return "burst";
-    case Growth::Verdict::kSawtooth:
-      return "sawtooth";
-    case Growth::Verdict::kHeld:
-      return "held";
-  }
-  return "";
-}
-
 GrowthFinder::GrowthFinder(uint64_t from_ns, uint64_t end_ns, uint64_t interval_ns,
                            uint64_t shutdown_ns)
     : from_ns_(from_ns),

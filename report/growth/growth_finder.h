@@ -16,7 +16,8 @@
 #include <memory>
 #include <vector>
 
-#include "report/analysis/analysis.h"
+#include "report/findings/growth.h"
+#include "report/findings/site.h"
 #include "report/growth/site_history.h"
 
 namespace memtrace::report {

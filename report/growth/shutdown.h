@@ -9,7 +9,9 @@
 #include <span>
 #include <vector>
 
-#include "report/analysis/analysis.h"
+#include "report/findings/leaks.h"
+#include "report/findings/over_time.h"
+
 
 namespace memtrace::report {
 

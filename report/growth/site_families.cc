@@ -7,9 +7,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
-#include "report/growth/lifetime_histogram.h"
+#include "report/findings/lifetime_histogram.h"
+#include "report/findings/sampling.h"
 #include "report/growth/site_series.h"
-#include "report/model/sampling.h"
 
 namespace memtrace::report {
 namespace {

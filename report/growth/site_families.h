@@ -17,8 +17,9 @@
 #include <utility>
 #include <vector>
 
-#include "report/analysis/analysis.h"
-#include "report/model/stack_table.h"
+#include "report/findings/growth.h"
+#include "report/findings/site.h"
+#include "report/trace/stack_table.h"
 
 namespace memtrace::report {
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "report/growth/site_series.h"
+
 namespace memtrace::report {
 
 std::vector<Level> LevelsOf(const Site& site, uint64_t interval_ns, uint64_t from_ns,

@@ -19,7 +19,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "report/analysis/analysis.h"
+#include "report/findings/site.h"
+
 
 namespace memtrace::report {
 

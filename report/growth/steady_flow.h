@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "report/growth/lifetime_histogram.h"
+#include "report/findings/lifetime_histogram.h"
 #include "report/growth/site_history.h"
 
 namespace memtrace::report {

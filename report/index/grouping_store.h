@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "report/analysis/analysis.h"
+#include "report/findings/analysis.h"
 #include "report/index/trace_identity.h"
 #include "report/render/grouping.h"
 

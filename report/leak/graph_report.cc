@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "report/findings/analysis.h"
 
 namespace memtrace::report::leak {
 namespace {

@@ -15,12 +15,16 @@
 #include <optional>
 #include <vector>
 
-#include "report/analysis/analysis.h"
+#include "report/findings/leaks.h"
 #include "report/leak/held_scan.h"
 #include "report/leak/keep_paths.h"
 #include "report/leak/retention.h"
 #include "report/leak/root_groups.h"
 #include "report/leak/site_retention.h"
+
+namespace memtrace::report {
+struct Analysis;
+}
 
 namespace memtrace::report::leak {
 

@@ -18,13 +18,14 @@
 #include <string>
 #include <vector>
 
-#include "report/analysis/analysis.h"
+#include "report/findings/leaks.h"
+#include "report/findings/range.h"
 #include "report/leak/heap_graph.h"
 #include "report/leak/leak_options.h"
 #include "report/leak/loss_records.h"
 #include "report/leak/scan_reader.h"
 #include "report/leak/unseen_code.h"
-#include "report/model/stack_table.h"
+#include "report/trace/stack_table.h"
 
 namespace memtrace::report {
 class HeapModel;

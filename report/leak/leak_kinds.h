@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "report/leak/leaks.h"
+#include "report/findings/leaks.h"
 
 namespace memtrace::report {
 

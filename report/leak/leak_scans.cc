@@ -1,6 +1,7 @@
 #include "report/leak/leak_scans.h"
 
 #include "absl/strings/str_cat.h"
+#include "report/findings/analysis.h"
 #include "report/words/signal_name.h"
 #include "report/words/units.h"
 

@@ -7,7 +7,11 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "report/analysis/analysis.h"
+#include "report/findings/leaks.h"
+
+namespace memtrace::report {
+struct Analysis;
+}
 
 namespace memtrace::report::leak {
 

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "report/findings/leaks.h"
 #include "report/leak/leak_options.h"
-#include "report/leak/leaks.h"
 #include "report/leak/marker.h"
-#include "report/model/stack_table.h"
+#include "report/trace/stack_table.h"
 
 namespace memtrace::report::leak {
 

@@ -19,8 +19,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "report/findings/leaks.h"
 #include "report/leak/heap_graph.h"
-#include "report/leak/leaks.h"
 
 namespace memtrace::report::leak {
 

@@ -19,8 +19,8 @@
 #include <functional>
 #include <vector>
 
+#include "report/findings/leaks.h"
 #include "report/leak/dominators.h"
-#include "report/leak/leaks.h"
 #include "report/leak/marker.h"
 #include "report/leak/root_groups.h"
 

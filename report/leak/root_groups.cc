@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "report/findings/analysis.h"
 
 namespace memtrace::report::leak {
 namespace {

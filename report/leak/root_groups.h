@@ -19,9 +19,13 @@
 #include <string>
 #include <vector>
 
-#include "report/analysis/analysis.h"
+#include "report/findings/process_info.h"
 #include "report/leak/heap_graph.h"
 #include "report/leak/scan_reader.h"
+
+namespace memtrace::report {
+struct Analysis;
+}
 
 namespace memtrace::report::leak {
 

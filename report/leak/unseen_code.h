@@ -14,7 +14,7 @@
 
 #include "report/leak/loss_records.h"
 #include "report/leak/scan_reader.h"
-#include "report/model/stack_table.h"
+#include "report/trace/stack_table.h"
 #include "report/trace/trace_metadata.h"
 
 namespace memtrace::report::leak {

@@ -58,22 +58,25 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "report/analysis/analysis.h"
+#include "report/findings/heap_figures.h"
+#include "report/findings/invalid_free.h"
+#include "report/findings/lifetime_histogram.h"
+#include "report/findings/range.h"
+#include "report/findings/sampling.h"
 #include "report/growth/late_frees.h"
 #include "report/growth/left_out.h"
-#include "report/growth/lifetime_histogram.h"
 #include "report/growth/site_series.h"
 #include "report/model/custom_blocks.h"
 #include "report/model/heap_site.h"
 #include "report/model/live_table.h"
-#include "report/model/sampling.h"
-#include "report/model/stack_table.h"
 #include "report/trace/event_order.h"
+#include "report/trace/stack_table.h"
 #include "report/usage/block_filter.h"
 #include "report/usage/usage_fold.h"
 
 namespace memtrace::report {
 
+struct Analysis;
 class TraceReader;
 
 // When an event was, for the heap model.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/container/btree_map.h"
+#include "report/findings/analysis.h"
 #include "report/model/heap_model.h"
 #include "symbolizer/huge_pages.h"
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "report/findings/analysis.h"
 #include "report/model/blocks_by_address.h"
 #include "report/model/heap_model.h"
 

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "report/findings/analysis.h"
 #include "report/growth/growth_finder.h"
 #include "report/growth/shutdown.h"
 #include "report/growth/site_families.h"

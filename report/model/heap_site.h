@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "format/event_words.h"
-#include "report/model/stack_table.h"
+#include "report/trace/stack_table.h"
 
 namespace memtrace::report {
 

@@ -19,10 +19,12 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "report/analysis/analysis.h"
 #include "report/base/strong_id.h"
+#include "report/findings/site.h"
 
 namespace memtrace::report {
+
+struct Analysis;
 
 class MappingModel {
  public:

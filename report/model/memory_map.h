@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "report/analysis/analysis.h"
+#include "report/findings/heap_figures.h"
 #include "report/trace/trace_metadata.h"
 
 namespace memtrace::report {

@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "report/analysis/analysis.h"
+#include "report/findings/process_info.h"
 #include "report/trace/trace_reader.h"
 
 namespace memtrace::report {

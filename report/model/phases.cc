@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "report/findings/analysis.h"
 #include "report/trace/trace_reader.h"
 
 namespace memtrace::report {

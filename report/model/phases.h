@@ -11,12 +11,13 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "report/analysis/analysis.h"
+#include "report/findings/over_time.h"
 #include "report/model/heap_model.h"
 #include "report/trace/event_decoder.h"
 
 namespace memtrace::report {
 
+struct Analysis;
 class TraceReader;
 
 // Collects the events of kPhase, in order.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "report/findings/analysis.h"
+
 namespace memtrace::report {
 
 void Timeline::Close(HeapModel& model) {

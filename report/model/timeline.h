@@ -19,11 +19,13 @@
 #include <span>
 #include <vector>
 
-#include "report/analysis/analysis.h"
-#include "report/faults/fault_marks.h"
+#include "report/findings/over_time.h"
+#include "report/model/fault_marks.h"
 #include "report/model/heap_model.h"
 
 namespace memtrace::report {
+
+struct Analysis;
 
 class Timeline {
  public:

@@ -8,6 +8,7 @@
 #include "format/checksum.h"
 #include "format/imported.h"
 #include "format/trace_format.h"
+#include "report/findings/analysis.h"
 #include "report/names/frames_filter.h"
 #include "report/words/escape.h"
 #include "symbolizer/symbolizer_process.h"

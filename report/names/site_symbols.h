@@ -21,11 +21,11 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
-#include "report/analysis/analysis.h"
 #include "report/base/strong_id.h"
-#include "report/model/stack_table.h"
+#include "report/findings/process_info.h"
 #include "report/names/frame.h"
 #include "report/names/symbol_notes.h"
+#include "report/trace/stack_table.h"
 #include "symbolizer/symbolizer.h"
 
 namespace memtrace::symbolizer {
@@ -33,6 +33,8 @@ class SymbolizerProcess;
 }  // namespace memtrace::symbolizer
 
 namespace memtrace::report {
+
+struct Analysis;
 
 using SymbolizeModule = std::function<symbolizer::ModuleResult(
     const symbolizer::Module&, std::span<const symbolizer::Address>)>;

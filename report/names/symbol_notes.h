@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
-#include "report/analysis/analysis.h"
+#include "report/findings/process_info.h"
 #include "symbolizer/symbolizer.h"
 
 namespace memtrace::report {

@@ -10,10 +10,10 @@
 
 #include "absl/status/statusor.h"
 #include "report/leak/graph_report.h"
-#include "report/model/stack_table.h"
 #include "report/render/graph_questions.h"
 #include "report/render/text_report.h"
 #include "report/render/view.h"
+#include "report/trace/stack_table.h"
 #include "report/words/sink.h"
 
 namespace memtrace::report::render {

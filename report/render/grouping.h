@@ -12,7 +12,7 @@
 #include <functional>
 #include <vector>
 
-#include "report/analysis/analysis.h"
+#include "report/findings/analysis.h"
 #include "report/names/site_symbols.h"
 
 namespace memtrace::report::render {

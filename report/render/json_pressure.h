@@ -3,7 +3,7 @@
 #ifndef MEMTRACE_REPORT_RENDER_JSON_PRESSURE_H_
 #define MEMTRACE_REPORT_RENDER_JSON_PRESSURE_H_
 
-#include "report/analysis/analysis.h"
+#include "report/findings/analysis.h"
 #include "report/render/json_parts.h"
 
 namespace memtrace::report::render {

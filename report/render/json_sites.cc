@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "report/growth/growth.h"
+#include "report/findings/growth.h"
 #include "report/render/json_parts.h"
 #include "report/render/site_measure.h"
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "report/analysis/analysis.h"
+#include "report/findings/analysis.h"
 #include "report/render/style.h"
 
 namespace memtrace::report::render {

@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "report/analysis/analysis.h"
+#include "report/findings/analysis.h"
 #include "report/render/view.h"
 
 namespace memtrace::report::render {

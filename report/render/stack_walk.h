@@ -16,9 +16,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
-#include "report/model/stack_table.h"
 #include "report/names/frame.h"
 #include "report/names/site_symbols.h"
+#include "report/trace/stack_table.h"
 
 namespace memtrace::report::render {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "report/leak/leaks.h"
+#include "report/findings/leaks.h"
 #include "report/render/view.h"
 
 namespace memtrace::report::render {

@@ -16,7 +16,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "report/analysis/analysis.h"
+#include "report/findings/analysis.h"
 #include "report/leak/leak_kinds.h"
 #include "report/names/frames_filter.h"
 #include "report/names/site_symbols.h"

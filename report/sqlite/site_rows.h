@@ -3,7 +3,7 @@
 #ifndef MEMTRACE_REPORT_SQLITE_SITE_ROWS_H_
 #define MEMTRACE_REPORT_SQLITE_SITE_ROWS_H_
 
-#include "report/growth/growth.h"
+#include "report/findings/growth.h"
 #include "report/render/view.h"
 #include "report/sqlite/database.h"
 

@@ -9,11 +9,11 @@
 
 #include <vector>
 
+#include "report/findings/leaks.h"
 #include "report/leak/held_scan.h"
-#include "report/leak/leaks.h"
-#include "report/model/stack_table.h"
 #include "report/render/view.h"
 #include "report/suppress/suppressions.h"
+#include "report/trace/stack_table.h"
 
 namespace memtrace::report::gate {
 

@@ -17,7 +17,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "format/records.h"
 #include "format/trace_format.h"
-#include "report/analysis/analysis.h"
+#include "report/findings/process_info.h"
 #include "report/pressure/pressure_lane.h"
 #include "report/trace/clock_map.h"
 

@@ -4,7 +4,7 @@
 #ifndef MEMTRACE_REPORT_TREE_ADD_TOTALS_H_
 #define MEMTRACE_REPORT_TREE_ADD_TOTALS_H_
 
-#include "report/analysis/analysis.h"
+#include "report/findings/analysis.h"
 
 namespace memtrace::report {
 

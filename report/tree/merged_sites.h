@@ -20,10 +20,10 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "report/analysis/analysis.h"
 #include "report/analysis/analyzer.h"
-#include "report/model/stack_table.h"
+#include "report/findings/analysis.h"
 #include "report/names/site_symbols.h"
+#include "report/trace/stack_table.h"
 
 namespace memtrace::report {
 

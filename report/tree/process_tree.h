@@ -27,7 +27,7 @@
 #include <string>
 #include <vector>
 
-#include "report/analysis/analysis.h"
+#include "report/findings/analysis.h"
 
 namespace memtrace::report {
 

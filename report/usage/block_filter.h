@@ -19,7 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "report/base/strong_id.h"
-#include "report/usage/usage.h"
+#include "report/findings/usage.h"
 
 namespace memtrace::report {
 

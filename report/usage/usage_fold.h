@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "report/findings/held_series.h"
+#include "report/findings/usage.h"
 #include "report/growth/site_series.h"
-#include "report/usage/held_series.h"
-#include "report/usage/usage.h"
 
 namespace memtrace::report {
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "report/analysis/analysis.h"
-#include "report/leak/leaks.h"
+#include "report/findings/analysis.h"
+#include "report/findings/leaks.h"
 #include "report/render/valgrind_losses.h"
 #include "report/valgrind/stack_key.h"
 #include "report/valgrind/valgrind_run.h"

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "report/analysis/analysis.h"
+#include "report/findings/analysis.h"
 #include "report/valgrind/comparison.h"
 
 namespace memtrace::report::valgrind {

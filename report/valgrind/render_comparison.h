@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "report/analysis/analysis.h"
+#include "report/findings/analysis.h"
 #include "report/render/style.h"
 #include "report/valgrind/comparison.h"
 #include "report/valgrind/valgrind_run.h"

@@ -10,9 +10,9 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "report/model/stack_table.h"
 #include "report/render/site_measure.h"
 #include "report/render/view.h"
+#include "report/trace/stack_table.h"
 #include "report/words/sink.h"
 
 namespace memtrace::report::viewers {

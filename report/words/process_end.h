@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "report/analysis/analysis.h"
+#include "report/findings/analysis.h"
 
 namespace memtrace::report::render {
 

@@ -1,5 +1,5 @@
 // The classes of lifetimes from the shortest to the longest that has a block, of half an octave each as in
-// report/growth/lifetime_histogram.h, with those that have none.
+// report/findings/lifetime_histogram.h, with those that have none.
 
 export interface LifetimeClass { from_s: number; to_s: number; blocks: number }
 

@@ -1,4 +1,4 @@
-// Of a sampled trace: what an estimate of bytes is made of, and its 95 % interval, as report/model/sampling.h has it.
+// Of a sampled trace: what an estimate of bytes is made of, and its 95 % interval, as report/findings/sampling.h has it.
 // Intervals of two sites do not add up; what they are made of does.
 
 import type { SampledPart } from './data';

@@ -1,4 +1,4 @@
-// What each site did over time: the points of report/growth/site_series.h. Intervals in which
+// What each site did over time: the points of report/findings/series_point.h. Intervals in which
 // nothing changed are left out; a site holds then what it held before.
 
 import type { SeriesTable } from './data';

@@ -8,8 +8,8 @@
 
 #include <sstream>
 
-#include "report/analysis/analysis.h"
 #include "report/command/info.h"
+#include "report/findings/analysis.h"
 #include "tests/report/trace_builder.h"
 
 namespace memtrace::report {

@@ -1,6 +1,6 @@
 // Fault events are matched to the blocks, mappings and modules of their time.
 
-#include "report/faults/fault_details.h"
+#include "report/findings/fault_details.h"
 
 #include <gtest/gtest.h>
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <utility>
 
-#include "report/growth/growth.h"
+#include "report/findings/growth.h"
 
 namespace memtrace::report {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "report/growth/growth.h"
+#include "report/findings/growth.h"
 
 namespace memtrace::report {
 

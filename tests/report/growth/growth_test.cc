@@ -12,8 +12,8 @@
 #include <sstream>
 
 #include "report/analysis/analyzer.h"
+#include "report/findings/lifetime_histogram.h"
 #include "report/growth/late_frees.h"
-#include "report/growth/lifetime_histogram.h"
 #include "report/growth/shutdown.h"
 #include "report/growth/site_series.h"
 #include "report/growth/steady_flow.h"

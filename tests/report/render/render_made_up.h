@@ -15,7 +15,7 @@
 #include "absl/strings/match.h"
 #include "format/records.h"
 #include "format/trace_format.h"
-#include "report/analysis/analysis.h"
+#include "report/findings/analysis.h"
 #include "report/names/site_symbols.h"
 #include "report/render/view.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "report/analysis/analyzer.h"
-#include "report/model/class_counts.h"
+#include "report/findings/class_counts.h"
 #include "report/usage/block_filter.h"
 #include "report/usage/usage_fold.h"
 #include "tests/report/test_util.h"

@@ -1,4 +1,4 @@
-#include "report/model/stack_table.h"
+#include "report/trace/stack_table.h"
 
 #include <algorithm>
 #include <bit>

@@ -2,8 +2,8 @@
 // between the first class that is not and the last. A trace has hundreds of thousands of sites,
 // and most of them sizes of one class.
 
-#ifndef MEMTRACE_REPORT_MODEL_CLASS_COUNTS_H_
-#define MEMTRACE_REPORT_MODEL_CLASS_COUNTS_H_
+#ifndef MEMTRACE_REPORT_FINDINGS_CLASS_COUNTS_H_
+#define MEMTRACE_REPORT_FINDINGS_CLASS_COUNTS_H_
 
 #include <algorithm>
 #include <array>
@@ -49,4 +49,4 @@ struct ClassCounts {
 
 }  // namespace memtrace::report
 
-#endif  // MEMTRACE_REPORT_MODEL_CLASS_COUNTS_H_
+#endif  // MEMTRACE_REPORT_FINDINGS_CLASS_COUNTS_H_

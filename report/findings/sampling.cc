@@ -1,4 +1,4 @@
-#include "report/model/sampling.h"
+#include "report/findings/sampling.h"
 
 namespace memtrace::report {
 namespace {

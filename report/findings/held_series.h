@@ -3,8 +3,8 @@
 //
 // A plain value.
 
-#ifndef MEMTRACE_REPORT_USAGE_HELD_SERIES_H_
-#define MEMTRACE_REPORT_USAGE_HELD_SERIES_H_
+#ifndef MEMTRACE_REPORT_FINDINGS_HELD_SERIES_H_
+#define MEMTRACE_REPORT_FINDINGS_HELD_SERIES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -38,4 +38,4 @@ struct HeldSeries {
 
 }  // namespace memtrace::report
 
-#endif  // MEMTRACE_REPORT_USAGE_HELD_SERIES_H_
+#endif  // MEMTRACE_REPORT_FINDINGS_HELD_SERIES_H_

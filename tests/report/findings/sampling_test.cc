@@ -1,6 +1,6 @@
 // The intervals of estimates, by drawing the samples of known totals again and again.
 
-#include "report/model/sampling.h"
+#include "report/findings/sampling.h"
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,8 @@
 //
 // Bytes of resident pages, each in exactly one part of RssBridge::parts; their sum is `rss`.
 
-#ifndef MEMTRACE_REPORT_FAULTS_RSS_BRIDGE_H_
-#define MEMTRACE_REPORT_FAULTS_RSS_BRIDGE_H_
+#ifndef MEMTRACE_REPORT_FINDINGS_RSS_BRIDGE_H_
+#define MEMTRACE_REPORT_FINDINGS_RSS_BRIDGE_H_
 
 #include <array>
 #include <cstdint>
@@ -88,4 +88,4 @@ struct ResidentMemory {
 
 }  // namespace memtrace::report
 
-#endif  // MEMTRACE_REPORT_FAULTS_RSS_BRIDGE_H_
+#endif  // MEMTRACE_REPORT_FINDINGS_RSS_BRIDGE_H_

@@ -1,7 +1,7 @@
 // Growth: what a site's memory did over the run. docs/growth.md has the rules and their reasons.
 
-#ifndef MEMTRACE_REPORT_GROWTH_GROWTH_H_
-#define MEMTRACE_REPORT_GROWTH_GROWTH_H_
+#ifndef MEMTRACE_REPORT_FINDINGS_GROWTH_H_
+#define MEMTRACE_REPORT_FINDINGS_GROWTH_H_
 
 #include <cstdint>
 
@@ -38,4 +38,4 @@ absl::string_view VerdictName(Growth::Verdict verdict);
 
 }  // namespace memtrace::report
 
-#endif  // MEMTRACE_REPORT_GROWTH_GROWTH_H_
+#endif  // MEMTRACE_REPORT_FINDINGS_GROWTH_H_

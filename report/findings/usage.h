@@ -1,15 +1,15 @@
 // What the tables of a report say of sites and threads besides sums: how blocks move and change
 // hands.
 
-#ifndef MEMTRACE_REPORT_USAGE_USAGE_H_
-#define MEMTRACE_REPORT_USAGE_USAGE_H_
+#ifndef MEMTRACE_REPORT_FINDINGS_USAGE_H_
+#define MEMTRACE_REPORT_FINDINGS_USAGE_H_
 
 #include <cstddef>
 #include <cstdint>
 
 #include "format/event_words.h"
 #include "report/base/strong_id.h"
-#include "report/model/class_counts.h"
+#include "report/findings/class_counts.h"
 
 namespace memtrace::report {
 
@@ -68,4 +68,4 @@ struct BlockEnds {
 
 }  // namespace memtrace::report
 
-#endif  // MEMTRACE_REPORT_USAGE_USAGE_H_
+#endif  // MEMTRACE_REPORT_FINDINGS_USAGE_H_

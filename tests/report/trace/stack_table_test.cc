@@ -1,4 +1,4 @@
-#include "report/model/stack_table.h"
+#include "report/trace/stack_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,15 +7,15 @@
 //
 // Hot: Add() is on the path of each free.
 
-#ifndef MEMTRACE_REPORT_GROWTH_LIFETIME_HISTOGRAM_H_
-#define MEMTRACE_REPORT_GROWTH_LIFETIME_HISTOGRAM_H_
+#ifndef MEMTRACE_REPORT_FINDINGS_LIFETIME_HISTOGRAM_H_
+#define MEMTRACE_REPORT_FINDINGS_LIFETIME_HISTOGRAM_H_
 
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 
-#include "report/model/class_counts.h"
+#include "report/findings/class_counts.h"
 
 namespace memtrace::report {
 
@@ -66,4 +66,4 @@ using SiteLifetimes = ClassCounts<LifetimeHistogram::kClasses>;
 
 }  // namespace memtrace::report
 
-#endif  // MEMTRACE_REPORT_GROWTH_LIFETIME_HISTOGRAM_H_
+#endif  // MEMTRACE_REPORT_FINDINGS_LIFETIME_HISTOGRAM_H_

@@ -13,8 +13,8 @@
 //
 // Single-threaded while it is filled; afterwards constant.
 
-#ifndef MEMTRACE_REPORT_MODEL_STACK_TABLE_H_
-#define MEMTRACE_REPORT_MODEL_STACK_TABLE_H_
+#ifndef MEMTRACE_REPORT_TRACE_STACK_TABLE_H_
+#define MEMTRACE_REPORT_TRACE_STACK_TABLE_H_
 
 #include <array>
 #include <cstdint>
@@ -25,8 +25,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "format/event_words.h"
 #include "format/trace_format.h"
-#include "report/analysis/analysis.h"
 #include "report/base/strong_id.h"
+#include "report/findings/process_info.h"
 
 namespace memtrace::report {
 
@@ -153,4 +153,4 @@ class SlotMap {
 
 }  // namespace memtrace::report
 
-#endif  // MEMTRACE_REPORT_MODEL_STACK_TABLE_H_
+#endif  // MEMTRACE_REPORT_TRACE_STACK_TABLE_H_

@@ -6,8 +6,8 @@
 // Words: a *block* is lost when no chain of pointers leads to it from a root; a *loss record*
 // is all blocks of one kind with one allocating stack, as in memcheck.
 
-#ifndef MEMTRACE_REPORT_LEAK_LEAKS_H_
-#define MEMTRACE_REPORT_LEAK_LEAKS_H_
+#ifndef MEMTRACE_REPORT_FINDINGS_LEAKS_H_
+#define MEMTRACE_REPORT_FINDINGS_LEAKS_H_
 
 #include <array>
 #include <cstdint>
@@ -95,4 +95,4 @@ struct LeakScan {
 
 }  // namespace memtrace::report
 
-#endif  // MEMTRACE_REPORT_LEAK_LEAKS_H_
+#endif  // MEMTRACE_REPORT_FINDINGS_LEAKS_H_

@@ -9,8 +9,8 @@
 //
 // Pure functions, any thread.
 
-#ifndef MEMTRACE_REPORT_MODEL_SAMPLING_H_
-#define MEMTRACE_REPORT_MODEL_SAMPLING_H_
+#ifndef MEMTRACE_REPORT_FINDINGS_SAMPLING_H_
+#define MEMTRACE_REPORT_FINDINGS_SAMPLING_H_
 
 #include <algorithm>
 #include <cmath>
@@ -98,4 +98,4 @@ inline void AddSamples(const OnDemand<SampledSum>& from, OnDemand<SampledSum>* t
 
 }  // namespace memtrace::report
 
-#endif  // MEMTRACE_REPORT_MODEL_SAMPLING_H_
+#endif  // MEMTRACE_REPORT_FINDINGS_SAMPLING_H_

@@ -10,8 +10,8 @@
 //                 not permitted to be seen (a read() into fresh memory, MAP_POPULATE), after the
 //                 last look, or what was in the rings of a process that was killed
 
-#ifndef MEMTRACE_REPORT_FAULTS_FAULT_DETAILS_H_
-#define MEMTRACE_REPORT_FAULTS_FAULT_DETAILS_H_
+#ifndef MEMTRACE_REPORT_FINDINGS_FAULT_DETAILS_H_
+#define MEMTRACE_REPORT_FINDINGS_FAULT_DETAILS_H_
 
 #include <array>
 #include <cstdint>
@@ -128,4 +128,4 @@ struct FaultDetails {
 
 }  // namespace memtrace::report
 
-#endif  // MEMTRACE_REPORT_FAULTS_FAULT_DETAILS_H_
+#endif  // MEMTRACE_REPORT_FINDINGS_FAULT_DETAILS_H_

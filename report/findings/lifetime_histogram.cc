@@ -1,4 +1,4 @@
-#include "report/growth/lifetime_histogram.h"
+#include "report/findings/lifetime_histogram.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // What is known of a free, or a realloc, of what was no live block at that time.
 
-#ifndef MEMTRACE_REPORT_USAGE_INVALID_FREE_H_
-#define MEMTRACE_REPORT_USAGE_INVALID_FREE_H_
+#ifndef MEMTRACE_REPORT_FINDINGS_INVALID_FREE_H_
+#define MEMTRACE_REPORT_FINDINGS_INVALID_FREE_H_
 
 #include <cstdint>
 #include <vector>
@@ -53,4 +53,4 @@ struct UnknownFree {
 
 }  // namespace memtrace::report
 
-#endif  // MEMTRACE_REPORT_USAGE_INVALID_FREE_H_
+#endif  // MEMTRACE_REPORT_FINDINGS_INVALID_FREE_H_

@@ -6,8 +6,8 @@
 //
 // Single-threaded.
 
-#ifndef MEMTRACE_REPORT_FAULTS_FAULT_MARKS_H_
-#define MEMTRACE_REPORT_FAULTS_FAULT_MARKS_H_
+#ifndef MEMTRACE_REPORT_MODEL_FAULT_MARKS_H_
+#define MEMTRACE_REPORT_MODEL_FAULT_MARKS_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -56,4 +56,4 @@ class FaultMarks {
 
 }  // namespace memtrace::report
 
-#endif  // MEMTRACE_REPORT_FAULTS_FAULT_MARKS_H_
+#endif  // MEMTRACE_REPORT_MODEL_FAULT_MARKS_H_
