@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "report/analysis/block_ranges.h"
 #include "report/analysis/instant.h"
 #include "report/leak/leak_kinds.h"
 #include "symbolizer/private_file.h"

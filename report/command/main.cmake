@@ -2,7 +2,7 @@
 find_package(CLI11 REQUIRED)
 
 add_executable(memtrace command/main.cc command/add_report_options.cc command/command_dump.cc command/command_info.cc
-  command/command_leaks.cc command/command_report.cc command/leak_signal.cc command/process_status.cc command/running_trace.cc
+  command/command_leaks.cc command/command_report.cc command/heap_questions.cc command/leak_signal.cc command/process_status.cc command/running_trace.cc
   valgrind/command_compare.cc valgrind/driver.cc valgrind/driver_children.cc valgrind/driver_suppressions.cc
   valgrind/named_trace.cc
   gate/check_options.cc gate/check_session.cc gate/command_check.cc gate/evidence.cc gate/generated_suppressions.cc)

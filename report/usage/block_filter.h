@@ -16,17 +16,10 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "report/base/strong_id.h"
 #include "report/findings/usage.h"
 
 namespace memtrace::report {
-
-// "1K..64K", "..100", "1M..", or one size: of --size. Errors name the option.
-absl::StatusOr<ValueRange> ParseSizeRange(absl::string_view option, absl::string_view text);
-// "1ms..2s", "..10us", "1h..": of --lifetime and --age.
-absl::StatusOr<ValueRange> ParseTimeRange(absl::string_view option, absl::string_view text);
 
 // One bit for each allocation: an eighth of a byte each, the only thing in the reporter that grows
 // with the events. 62 MB for a trace of a billion.

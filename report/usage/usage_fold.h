@@ -15,7 +15,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "report/findings/held_series.h"
 #include "report/findings/usage.h"
-#include "report/growth/site_series.h"
 
 namespace memtrace::report {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <utility>
 
+#include "report/analysis/block_ranges.h"
 #include "report/diff/run_diff.h"
 #include "report/gate/policy.h"
-#include "report/usage/block_filter.h"
 
 namespace memtrace::report {
 namespace {

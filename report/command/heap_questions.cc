@@ -1,4 +1,4 @@
-#include "report/leak/heap_questions.h"
+#include "report/command/heap_questions.h"
 
 #include <utility>
 

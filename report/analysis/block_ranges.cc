@@ -1,7 +1,8 @@
-#include "report/usage/block_filter.h"
+#include "report/analysis/block_ranges.h"
 
-#include <algorithm>
+#include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "report/analysis/instant.h"
@@ -56,24 +57,6 @@ absl::StatusOr<ValueRange> ParseSizeRange(absl::string_view option, absl::string
 
 absl::StatusOr<ValueRange> ParseTimeRange(absl::string_view option, absl::string_view text) {
   return ParseRange(option, text, "1ms..2s, ..10us or 1h..", false, NanosecondsOf);
-}
-
-void LifetimeWatch::Ended(uint64_t address, bool custom, uint64_t placed_ns, uint64_t time_ns) {
-  const auto at = live_.find(KeyOf(address, custom, placed_ns));
-  if (at == live_.end()) return;
-  if (ages_.all() && lifetimes_.Contains(time_ns - std::min(placed_ns, time_ns))) {
-    chosen_.Set(at->second);
-  }
-  live_.erase(at);
-}
-
-void LifetimeWatch::Finish(uint64_t end_ns) {
-  for (const auto& [key, number] : live_) {
-    const uint64_t age = end_ns - std::min(key.second, end_ns);
-    const bool lived = lifetimes_.high == UINT64_MAX && age >= lifetimes_.low;
-    if (lived && ages_.Contains(age)) chosen_.Set(number);
-  }
-  live_.clear();
 }
 
 }  // namespace memtrace::report

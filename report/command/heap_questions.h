@@ -8,8 +8,8 @@
 //
 // One thread; not moved between these calls.
 
-#ifndef MEMTRACE_REPORT_LEAK_HEAP_QUESTIONS_H_
-#define MEMTRACE_REPORT_LEAK_HEAP_QUESTIONS_H_
+#ifndef MEMTRACE_REPORT_COMMAND_HEAP_QUESTIONS_H_
+#define MEMTRACE_REPORT_COMMAND_HEAP_QUESTIONS_H_
 
 #include <cstdint>
 #include <optional>
@@ -55,4 +55,4 @@ class HeapQuestions {
 
 }  // namespace memtrace::report
 
-#endif  // MEMTRACE_REPORT_LEAK_HEAP_QUESTIONS_H_
+#endif  // MEMTRACE_REPORT_COMMAND_HEAP_QUESTIONS_H_
