@@ -1,0 +1,90 @@
+// The rooms of report/ have an order, and each includes only itself and those below it. It is
+// written down once, in docs/architecture.md.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/files.h"
+#include "tests/temp_dir.h"
+
+namespace memtrace {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kSource = MEMTRACE_SOURCE_DIR;
+
+// The rooms, the lowest first: the block that begins behind the mark in the document.
+std::vector<std::string> Order() {
+  const std::string document = ReadFile(kSource + "/docs/architecture.md");
+  const std::string mark = "<!-- rooms -->\n```\n";
+  const size_t begin = document.find(mark);
+  if (begin == std::string::npos) return {};
+  const size_t end = document.find("```", begin + mark.size());
+  std::istringstream words(document.substr(begin + mark.size(), end - begin - mark.size()));
+  std::vector<std::string> rooms;
+  for (std::string room; words >> room;) rooms.push_back(room);
+  return rooms;
+}
+
+// "FILE includes report/ROOM/..." for each file whose room is below what it includes.
+std::vector<std::string> Violations(const fs::path& directory, const std::string& room,
+                                    const std::map<std::string, size_t>& place) {
+  const std::string include = "#include \"report/";
+  std::vector<std::string> found;
+  for (const auto& entry : fs::recursive_directory_iterator(directory)) {
+    const std::string extension = entry.path().extension();
+    if (extension != ".h" && extension != ".cc" && extension != ".inc") continue;
+    std::istringstream lines(ReadFile(entry.path()));
+    for (std::string line; std::getline(lines, line);) {
+      if (!line.starts_with(include)) continue;
+      const size_t end = line.find('/', include.size());
+      const auto included = place.find(line.substr(include.size(), end - include.size()));
+      if (included != place.end() && included->second <= place.at(room)) continue;
+      found.push_back(entry.path().lexically_relative(kSource).string() + ": " + line);
+    }
+  }
+  return found;
+}
+
+TEST(RoomOrderTest, NoRoomIncludesOneAboveIt) {
+  const std::vector<std::string> order = Order();
+  std::map<std::string, size_t> place;
+  for (const std::string& room : order) place.emplace(room, place.size());
+  ASSERT_EQ(place.size(), order.size()) << "a room is named twice";
+
+  std::set<std::string> rooms;
+  for (const auto& entry : fs::directory_iterator(kSource + "/report")) {
+    if (entry.is_directory()) rooms.insert(entry.path().filename());
+  }
+  EXPECT_EQ(rooms, std::set<std::string>(order.begin(), order.end()))
+      << "docs/architecture.md does not name the rooms of report/";
+
+  for (const std::string& room : order) {
+    EXPECT_THAT(Violations(kSource + "/report/" + room, room, place), testing::IsEmpty())
+        << "the order of the rooms is in docs/architecture.md: move what is needed down, or what "
+           "needs it up";
+  }
+}
+
+TEST(RoomOrderTest, AnIncludeOfARoomAboveOrOfNoneIsFound) {
+  const TempDir directory;
+  WriteFile(directory.path() + "/low.h",
+            "#include \"report/low/other.h\"\n#include \"report/high/it.h\"\n"
+            "#include <cstdint>\n#include \"report/nowhere/it.h\"\n");
+  const std::map<std::string, size_t> place = {{"low", 0}, {"high", 1}};
+  EXPECT_THAT(Violations(directory.path(), "low", place),
+              testing::ElementsAre(testing::EndsWith("low.h: #include \"report/high/it.h\""),
+                                   testing::EndsWith("low.h: #include \"report/nowhere/it.h\"")));
+  EXPECT_EQ(Violations(directory.path(), "high", place).size(), 1u);
+}
+
+}  // namespace
+}  // namespace memtrace
