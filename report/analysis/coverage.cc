@@ -260,43 +260,20 @@ void FillEnd(const TraceMetadata& metadata, bool events_after_end, ProcessInfo* 
   }
 }
 
-void FillCoverage(const TraceReader& reader, Analysis* analysis) {
-  const TraceMetadata& metadata = reader.metadata();
-  const TraceStatistics& statistics = reader.statistics();
-  Coverage& coverage = analysis->coverage;
-  coverage.counters = metadata.counters;
-  coverage.dropped_events =
-      std::max({statistics.dropped_events, metadata.counter("dropped_events"),
-                metadata.losses.lost_events}) +
-      std::max(metadata.counter("missed_events"), metadata.losses.missed_events);
-  coverage.lost_blocks = statistics.lost_blocks;
-  coverage.cross_checked = metadata.counter("cross_checked");
-  coverage.cross_check_differences = metadata.counter("cross_check_differences");
-  coverage.tool_memory_bytes = metadata.counter("tool_memory_bytes");
-  coverage.tool_minor_faults =
-      std::max(metadata.counter("tool_minor_faults"), analysis->faults.tool_minor);
-  coverage.damage = reader.damage();
-  coverage.truncated = !coverage.damage.empty() || reader.cut();
-  if (coverage.damage.empty() && !reader.cut_place().empty()) {
-    coverage.damage = reader.cut_place();
-  } else if (coverage.damage.empty() && reader.cut() && !metadata.end.has_value()) {
-    coverage.damage = absl::StrCat(
-        "the trace ends without an end: the process was killed or still runs",
-        statistics.lost_blocks == 0 ? "; everything it had written was read" : "");
-  }
-  // A line of a log that was not understood may be an event.
-  coverage.events_missing = coverage.dropped_events != 0 || coverage.lost_blocks != 0 ||
-                            metadata.counter("import_bad_lines") != 0 ||
-                            !reader.damage().empty() || !reader.cut_place().empty();
-  coverage.notes = WithOneForAllFiles(metadata.notes);
-  // What a log lacks is in its counters: the notes of an import say where it comes from,
-  // and why it lacks that.
-  if (metadata.has_process && analysis->process.imported())
-    coverage.harmless_notes += coverage.notes.size();
-  const auto add_timed = [&coverage](std::string note, std::string without_times) {
-    coverage.timed_notes.emplace_back(note, std::move(without_times));
-    coverage.notes.push_back(std::move(note));
+namespace {
+
+// Adds a note that tells times, and how it reads without.
+auto TimedNotesOf(Coverage* coverage) {
+  return [coverage](std::string note, std::string without_times) {
+    coverage->timed_notes.emplace_back(note, std::move(without_times));
+    coverage->notes.push_back(std::move(note));
   };
+}
+
+// What the process forbade itself, and the library with it.
+void AddConfinementNotes(const TraceReader& reader, Coverage* coverage) {
+  const TraceMetadata& metadata = reader.metadata();
+  const auto add_timed = TimedNotesOf(coverage);
   std::vector<Confinements> kinds;
   for (const ConfinementRecord& each : metadata.confinements) {
     if (each.what == 0) continue;  // only a reserve was mapped
@@ -308,18 +285,28 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
     const bool all_told = metadata.confinements.size() < format::kMostConfinementsTold;
     add_timed(ConfinementNote(kind, all_told, &reader.clock()),
               ConfinementNote(kind, all_told, nullptr));
-    coverage.harmless_notes +=
+    coverage->harmless_notes +=
         kind.has_reserve &&
         kind.what != static_cast<uint32_t>(format::Confinement::kMemoryCallsOnly);
   }
+}
+
+void AddDoubtfulEndNote(const TraceMetadata& metadata, Analysis* analysis) {
   if (metadata.end.has_value() && metadata.end->doubtful &&
       analysis->process.end != ProcessInfo::End::kCut &&
       (analysis->process.end == ProcessInfo::End::kExec || !metadata.observed_end.has_value())) {
-    coverage.notes.push_back(
+    analysis->coverage.notes.push_back(
         "How the process ended is what was last written of it. After a seccomp filter a child "
         "that it made by vfork() may have written that of itself.");
   }
-  coverage.live_until_ns = reader.live_until_ns();
+}
+
+// What of the run is in the trace, and what is missing of it. Fills recording_end_ns, too.
+void AddRecordingNotes(const TraceReader& reader, Analysis* analysis) {
+  const TraceMetadata& metadata = reader.metadata();
+  const TraceStatistics& statistics = reader.statistics();
+  Coverage& coverage = analysis->coverage;
+  const auto add_timed = TimedNotesOf(&coverage);
   if (coverage.live_until_ns != 0) {
     add_timed(absl::StrFormat(
                   "The process is at work: this is what it did in its first %.3f s, until its "
@@ -369,17 +356,62 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
         statistics.lost_blocks, one ? " block of events is" : " blocks of events are",
         " missing or damaged; stacks that ", one ? "it" : "they", " defined are marked as lost."));
   }
-  if (coverage.unseen_frees > 0) {
-    coverage.notes.push_back(absl::StrCat(
-        coverage.unseen_frees, coverage.unseen_frees == 1 ? " address was" : " addresses were",
-        " allocated again without a free in the trace, ",
-        coverage.events_missing ? "which may be among what is missing"
-        : analysis->process.imported()
-            ? "which the log may lack"
-            : "as when libraries that were opened with RTLD_DEEPBIND free, or when a "
-              "block is freed twice and malloc then gives it out twice",
-        "; what was there before counts as freed."));
+}
+
+void AddUnseenFreesNote(Analysis* analysis) {
+  Coverage& coverage = analysis->coverage;
+  if (coverage.unseen_frees == 0) return;
+  coverage.notes.push_back(absl::StrCat(
+      coverage.unseen_frees, coverage.unseen_frees == 1 ? " address was" : " addresses were",
+      " allocated again without a free in the trace, ",
+      coverage.events_missing ? "which may be among what is missing"
+      : analysis->process.imported()
+          ? "which the log may lack"
+          : "as when libraries that were opened with RTLD_DEEPBIND free, or when a "
+            "block is freed twice and malloc then gives it out twice",
+      "; what was there before counts as freed."));
+}
+
+}  // namespace
+
+void FillCoverage(const TraceReader& reader, Analysis* analysis) {
+  const TraceMetadata& metadata = reader.metadata();
+  const TraceStatistics& statistics = reader.statistics();
+  Coverage& coverage = analysis->coverage;
+  coverage.counters = metadata.counters;
+  coverage.dropped_events =
+      std::max({statistics.dropped_events, metadata.counter("dropped_events"),
+                metadata.losses.lost_events}) +
+      std::max(metadata.counter("missed_events"), metadata.losses.missed_events);
+  coverage.lost_blocks = statistics.lost_blocks;
+  coverage.cross_checked = metadata.counter("cross_checked");
+  coverage.cross_check_differences = metadata.counter("cross_check_differences");
+  coverage.tool_memory_bytes = metadata.counter("tool_memory_bytes");
+  coverage.tool_minor_faults =
+      std::max(metadata.counter("tool_minor_faults"), analysis->faults.tool_minor);
+  coverage.damage = reader.damage();
+  coverage.truncated = !coverage.damage.empty() || reader.cut();
+  if (coverage.damage.empty() && !reader.cut_place().empty()) {
+    coverage.damage = reader.cut_place();
+  } else if (coverage.damage.empty() && reader.cut() && !metadata.end.has_value()) {
+    coverage.damage = absl::StrCat(
+        "the trace ends without an end: the process was killed or still runs",
+        statistics.lost_blocks == 0 ? "; everything it had written was read" : "");
   }
+  // A line of a log that was not understood may be an event.
+  coverage.events_missing = coverage.dropped_events != 0 || coverage.lost_blocks != 0 ||
+                            metadata.counter("import_bad_lines") != 0 ||
+                            !reader.damage().empty() || !reader.cut_place().empty();
+  coverage.live_until_ns = reader.live_until_ns();
+  coverage.notes = WithOneForAllFiles(metadata.notes);
+  // What a log lacks is in its counters: the notes of an import say where it comes from,
+  // and why it lacks that.
+  if (metadata.has_process && analysis->process.imported())
+    coverage.harmless_notes += coverage.notes.size();
+  AddConfinementNotes(reader, &coverage);
+  AddDoubtfulEndNote(metadata, analysis);
+  AddRecordingNotes(reader, analysis);
+  AddUnseenFreesNote(analysis);
 }
 
 }  // namespace memtrace::report

@@ -190,6 +190,15 @@ bool WarnInterrupted(const Analysis& analysis) {
   return has_any;
 }
 
+// Whether there is something to report, though the reading may have been interrupted: then it says
+// so, and the exit status will.
+bool GoesOn(const Analysis& analysis, Progress* progress, int* exit_code) {
+  if (!analysis.coverage.interrupted) return true;
+  *exit_code = kExitInterrupted;
+  progress->Clear();
+  return WarnInterrupted(analysis);
+}
+
 // For the sites that were chosen by their names. An interruption that came before was
 // of the first reading.
 absl::StatusOr<AnalyzedTrace> ReadAgain(const ReportFlags& flags, ReportOptions* options,
@@ -303,6 +312,32 @@ absl::Status CheckOutputs(const ReportFlags& flags, const ReportOptions& options
   return absl::OkStatus();
 }
 
+// Which functions are operator new, where loss records are told apart by their frames.
+absl::Status CompleteResolution(const std::string& file,
+                                symbolizer::SymbolizerProcess* symbolizer,
+                                ReportOptions* options) {
+  leak::Resolution& resolution = options->analyze.leaks.resolution;
+  if (resolution.frames == 0) return absl::OkStatus();
+  const auto reader = TraceReader::Open(file);
+  if (!reader.ok()) return reader.status();
+  resolution.operator_new = FindOperatorNew((*reader)->metadata().modules, symbolizer);
+  return absl::OkStatus();
+}
+
+absl::Status Write(const ReportFlags& flags, const ReportOptions& options, const ReportView& view,
+                   StackTable* stacks, const GraphView* answers) {
+  if (options.format == ReportFormat::kSqlite) return sqlite::WriteSqlite(view, flags.output);
+
+  // Opened last: an error before this leaves no file, and an old one as it was.
+  absl::StatusOr<Output> out = Output::Open(flags.output);
+  if (!out.ok()) return out.status();
+  if (options.format == ReportFormat::kHeaptrack) {
+    const absl::Status status = viewers::RenderHeaptrack(view, flags.file, stacks, *out);
+    return status.ok() ? out->Commit() : status;
+  }
+  return Render(flags, options, view, answers, *out);
+}
+
 absl::Status Report(const ReportFlags& flags, int* exit_code) {
   if (!flags.executable.empty()) {
     return absl::InvalidArgumentError("--executable needs several traces or a directory");
@@ -325,20 +360,12 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
   symbolizer.StartForkServer();
   HeapQuestions questions(flags.questions, options->scan, flags.suppress_children);
   options->analyze.leak_observer = questions.Observer();
-  leak::Resolution& resolution = options->analyze.leaks.resolution;
-  if (resolution.frames != 0) {
-    const auto reader = TraceReader::Open(flags.file);
-    if (!reader.ok()) return reader.status();
-    resolution.operator_new = FindOperatorNew((*reader)->metadata().modules, &symbolizer);
-  }
+  status = CompleteResolution(flags.file, &symbolizer, &*options);
+  if (!status.ok()) return status;
   Summary summary;
   auto& trace = LeakUntilExit(AnalyzeUntilInterrupted(flags, &*options, &symbolizer, &summary));
   if (!trace.ok()) return trace.status();
-  if (trace->analysis.coverage.interrupted) {
-    *exit_code = kExitInterrupted;
-    progress.Clear();
-    if (!WarnInterrupted(trace->analysis)) return absl::OkStatus();
-  }
+  if (!GoesOn(trace->analysis, &progress, exit_code)) return absl::OkStatus();
 
   const StackTable& stacks = *trace->stacks;
   const SiteSymbols& symbols = LeakUntilExit(SiteSymbols(
@@ -352,10 +379,8 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
     absl::StatusOr<AnalyzedTrace> of_sites = ChooseSites(flags, *trace, *view, &*options);
     if (!of_sites.ok()) return of_sites.status();
     chosen = *std::move(of_sites);
-    if (chosen.analysis.coverage.interrupted && !trace->analysis.coverage.interrupted) {
-      *exit_code = kExitInterrupted;
-      progress.Clear();
-      if (!WarnInterrupted(chosen.analysis)) return absl::OkStatus();
+    if (!trace->analysis.coverage.interrupted && !GoesOn(chosen.analysis, &progress, exit_code)) {
+      return absl::OkStatus();
     }
     view = ReportView::Create(chosen.analysis, symbols, options->frames);
     if (!view.ok()) return view.status();
@@ -367,26 +392,17 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
   }
   status = view->ChooseLeaks(options->scan, options->leak_kinds);
   if (!status.ok()) return status;
-  status = Suppress(flags, *options, *view, questions.held(), &suppressions, stacks,
-                    view->filtered() ? &chosen.analysis : &trace->analysis);
+  Analysis& viewed = view->filtered() ? chosen.analysis : trace->analysis;
+  status = Suppress(flags, *options, *view, questions.held(), &suppressions, stacks, &viewed);
   if (!status.ok()) return status;
-  for (LeakScan& scan : (view->filtered() ? chosen : *trace).analysis.leak_scans) {
+  for (LeakScan& scan : viewed.leak_scans) {
     if (&scan == view->leak_scan()) gate::MarkOfRuntime(*view, &scan);
   }
   status = questions.Answer(*view, stacks, options->analyze.leaks.resolution, &symbolizer);
   if (!status.ok()) return status;
   progress.Clear();
   WarnAboutLosses(flags, options->format, trace->analysis.coverage);
-  if (options->format == ReportFormat::kSqlite) return sqlite::WriteSqlite(*view, flags.output);
-
-  // Opened last: an error before this leaves no file, and an old one as it was.
-  absl::StatusOr<Output> out = Output::Open(flags.output);
-  if (!out.ok()) return out.status();
-  if (options->format == ReportFormat::kHeaptrack) {
-    status = viewers::RenderHeaptrack(*view, flags.file, trace->stacks.get(), *out);
-    return status.ok() ? out->Commit() : status;
-  }
-  return Render(flags, *options, *view, questions.answers(), *out);
+  return Write(flags, *options, *view, trace->stacks.get(), questions.answers());
 }
 
 }  // namespace

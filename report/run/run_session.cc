@@ -284,6 +284,50 @@ int FinishLeftovers(const RunOptions& options) {
   return result.failures.empty() && result.still_running.empty() ? 0 : kExitNotTraceable;
 }
 
+// What the name of the output may have in it, but for the pid: there is no process yet.
+OutputFields FieldsOfRun(const std::string& name) {
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  OutputFields fields;
+  fields.program = std::string(Basename(name));
+  fields.start_ns = static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +
+                    static_cast<uint64_t>(now.tv_nsec);
+  return fields;
+}
+
+// The file that `pattern` means as far as it is known before the program has a pid: its directory
+// is the one of the output. An error where no output can be written there.
+absl::StatusOr<std::string> PlaceOutput(const std::string& pattern, const OutputFields& fields) {
+  const auto slash = pattern.rfind('/');
+  const std::string directory = slash == pattern.npos ? "" : pattern.substr(0, slash);
+  OutputFields some = fields;
+  some.pid = 1;
+  if (ExpandOutputName(directory + "/x", fields) != ExpandOutputName(directory + "/x", some)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("-o ", pattern, ": %p can be in the name of the file, not of its directory"));
+  }
+  // A link stays one.
+  const auto behind = BehindLinks(ExpandOutputName(pattern, fields));
+  if (!behind.ok()) return behind.status();
+  some.pid = 1 << 22;  // as long as they become
+  for (const std::string& name : {*behind, ExpandOutputName(pattern, some)}) {
+    const std::string problem = CheckOutput(name);
+    if (!problem.empty()) return absl::InvalidArgumentError(problem);
+  }
+  return *behind;
+}
+
+void FillOutcome(const RunResult& result, bool traced, RunOutcome* outcome) {
+  outcome->is_the_programs = traced;
+  for (const FinishedTrace& trace : result.traces) outcome->traces.push_back(trace.path);
+  outcome->missing = result.failures;
+  outcome->failed = !result.failures.empty();
+  for (const std::string& process : result.still_running) {
+    outcome->missing.push_back(
+        absl::StrCat(process, ": it still runs, and no trace of its end is there"));
+  }
+}
+
 }  // namespace
 
 int RunSession(const RunOptions& options, RunOutcome* outcome) {
@@ -309,30 +353,11 @@ int RunSession(const RunOptions& options, RunOutcome* outcome) {
     return Fail(refusal->message, refusal->exit_status);
   }
 
-  timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  OutputFields fields;
-  fields.program = std::string(Basename(name));
-  fields.start_ns = static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +
-                    static_cast<uint64_t>(now.tv_nsec);
+  OutputFields fields = FieldsOfRun(name);
   const std::string pattern = options.output.empty() ? std::string(kDefaultOutput) : options.output;
-  const auto slash = pattern.rfind('/');
-  const std::string directory = slash == pattern.npos ? "" : pattern.substr(0, slash);
-  OutputFields some = fields;
-  some.pid = 1;
-  if (fields.pid == 0 &&
-      ExpandOutputName(directory + "/x", fields) != ExpandOutputName(directory + "/x", some)) {
-    return Fail(
-        absl::StrCat("-o ", pattern, ": %p can be in the name of the file, not of its directory"));
-  }
-  // A link stays one.
-  const auto behind = BehindLinks(ExpandOutputName(pattern, fields));
-  if (!behind.ok()) return Fail(behind.status().message());
-  const std::string near = *behind;
-  if (const std::string problem = CheckOutput(near); !problem.empty()) return Fail(problem);
-  some.pid = 1 << 22;  // as long as they become
-  if (const std::string problem = CheckOutput(ExpandOutputName(pattern, some)); !problem.empty())
-    return Fail(problem);
+  const auto place = PlaceOutput(pattern, fields);
+  if (!place.ok()) return Fail(place.status().message());
+  const std::string& near = *place;
   const auto spool = SpoolDirectory::Create(near);
   if (!spool.ok()) return Fail(spool.status().message());
   const UniqueFd lock = Lock(*spool);
@@ -376,16 +401,7 @@ int RunSession(const RunOptions& options, RunOutcome* outcome) {
   const RunResult result = follower.Stop(&end);
   const bool traced = Close(options, *spool, result, &end, watcher.kill(), program.path);
   child->TakeSignalsAgain();
-  if (outcome != nullptr) {
-    outcome->is_the_programs = traced;
-    for (const FinishedTrace& trace : result.traces) outcome->traces.push_back(trace.path);
-    outcome->missing = result.failures;
-    outcome->failed = !result.failures.empty();
-    for (const std::string& process : result.still_running) {
-      outcome->missing.push_back(
-          absl::StrCat(process, ": it still runs, and no trace of its end is there"));
-    }
-  }
+  if (outcome != nullptr) FillOutcome(result, traced, outcome);
   return traced ? end.exit_status() : kExitNotTraceable;
 }
 

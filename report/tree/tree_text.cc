@@ -60,6 +60,12 @@ class TreeText {
   }
   std::string Ends() const;
   std::string Lost() const;
+  // What the figures are of, and what is missing of them.
+  void AddCoverage(Lines* lines) const;
+  void AddDamage(Lines* lines) const;
+  // Of the first few, unless all are asked for.
+  void AddNotes(Lines* lines) const;
+  void AddSkipped(Lines* lines) const;
   std::string Branch(const TreeRow& row) const;
   std::string RowText(const TreeRow& row, size_t width) const;
   std::string NameOf(const MergedExecutable& executable) const;
@@ -163,19 +169,45 @@ std::string TreeText::Summary() const {
     lines.Add("Sampled", "sizes and counts of the heap are estimates: see memtrace report of one "
                          "trace for their intervals");
   }
+  AddCoverage(&lines);
+  return absl::StrCat(style_.Paint(Ink::kHeading, "memtrace report"), "  ",
+                      style_.Name(analysis_.name), "\n\n", lines.Take());
+}
+
+void TreeText::AddCoverage(Lines* lines) const {
+  const std::vector<ProcessImage>& images = analysis_.images;
   const bool none_lost = std::ranges::none_of(images, &ProcessImage::events_missing);
-  lines.Add("Coverage",
-            absl::StrCat(Plural(analysis_.events, "event"), none_lost ? ", none lost" : ""));
+  lines->Add("Coverage",
+             absl::StrCat(Plural(analysis_.events, "event"), none_lost ? ", none lost" : ""));
   if (analysis_.dropped_events > 0) {
     uint64_t with_losses = 0;
     for (const ProcessImage& image : images) with_losses += image.dropped_events > 0;
-    lines.Add("", absl::StrCat(Plural(analysis_.dropped_events, "event"), " lost, in ",
-                               Plural(with_losses, "trace")),
-              Ink::kWarning);
+    lines->Add("", absl::StrCat(Plural(analysis_.dropped_events, "event"), " lost, in ",
+                                Plural(with_losses, "trace")),
+               Ink::kWarning);
   }
+  AddDamage(lines);
+  if (analysis_.invalid_frees > 0) {
+    lines->Add("",
+               absl::StrCat("! ", Plural(analysis_.invalid_frees, "free"), " of no live block, in ",
+                            Plural(analysis_.with_invalid_frees, "trace"),
+                            ": INVALID FREES in the report of each shows of what"),
+               Ink::kWarning);
+  }
+  AddNotes(lines);
+  AddSkipped(lines);
+  for (const std::string& spool : analysis_.spools) {
+    lines->Add("", absl::StrCat("a run has left traces in ", style_.Name(spool),
+                                ": memtrace run --finish packs them"),
+               Ink::kWarning);
+  }
+  for (const std::string& note : view_.symbols().notes()) lines->Add("", note, Ink::kWarning);
+}
+
+void TreeText::AddDamage(Lines* lines) const {
   uint64_t damaged = 0;
   const ProcessImage* example = nullptr;
-  for (const ProcessImage& image : images) {
+  for (const ProcessImage& image : analysis_.images) {
     // The trace of a process that was killed, or still runs, may have all events.
     if (!image.truncated ||
         (image.process.end == ProcessInfo::End::kCut && !image.events_missing)) {
@@ -185,47 +217,38 @@ std::string TreeText::Summary() const {
     if (example == nullptr) example = &image;
   }
   if (example != nullptr) {
-    lines.Add("",
-              absl::StrCat(
-                  Plural(damaged, "trace"), " incomplete: ", style_.Name(example->file),
-                  example->damage.empty() ? "" : absl::StrCat(": ", style_.Name(example->damage)),
-                  damaged > 1 ? "; ..." : ""),
-              Ink::kWarning);
+    lines->Add("",
+               absl::StrCat(
+                   Plural(damaged, "trace"), " incomplete: ", style_.Name(example->file),
+                   example->damage.empty() ? "" : absl::StrCat(": ", style_.Name(example->damage)),
+                   damaged > 1 ? "; ..." : ""),
+               Ink::kWarning);
   }
-  if (analysis_.invalid_frees > 0) {
-    lines.Add("",
-              absl::StrCat("! ", Plural(analysis_.invalid_frees, "free"), " of no live block, in ",
-                           Plural(analysis_.with_invalid_frees, "trace"),
-                           ": INVALID FREES in the report of each shows of what"),
-              Ink::kWarning);
-  }
+}
+
+void TreeText::AddNotes(Lines* lines) const {
   for (size_t i = 0; i < analysis_.notes.size(); ++i) {
     if (i == kNotesShown && !options_.text.full) {
-      lines.Add("",
-                absl::StrCat("and ", Plural(analysis_.notes.size() - i, "more note"), ": --full"));
+      lines->Add("",
+                 absl::StrCat("and ", Plural(analysis_.notes.size() - i, "more note"), ": --full"));
       break;
     }
-    lines.Add("", EscapeControls(NoteText(analysis_, analysis_.notes[i])));
+    lines->Add("", EscapeControls(NoteText(analysis_, analysis_.notes[i])));
   }
+}
+
+void TreeText::AddSkipped(Lines* lines) const {
   for (size_t i = 0; i < analysis_.skipped.size(); ++i) {
     if (i == kSkippedShown && !options_.text.full) {
-      lines.Add("", absl::StrCat("and ", Plural(analysis_.skipped.size() - i, "more file"),
-                                 " skipped: --full"),
-                Ink::kWarning);
+      lines->Add("", absl::StrCat("and ", Plural(analysis_.skipped.size() - i, "more file"),
+                                  " skipped: --full"),
+                 Ink::kWarning);
       break;
     }
-    lines.Add("", absl::StrCat("skipped ", style_.Name(analysis_.skipped[i].file), ": ",
-                               style_.Name(analysis_.skipped[i].why)),
-              Ink::kWarning);
+    lines->Add("", absl::StrCat("skipped ", style_.Name(analysis_.skipped[i].file), ": ",
+                                style_.Name(analysis_.skipped[i].why)),
+               Ink::kWarning);
   }
-  for (const std::string& spool : analysis_.spools) {
-    lines.Add("", absl::StrCat("a run has left traces in ", style_.Name(spool),
-                               ": memtrace run --finish packs them"),
-              Ink::kWarning);
-  }
-  for (const std::string& note : view_.symbols().notes()) lines.Add("", note, Ink::kWarning);
-  return absl::StrCat(style_.Paint(Ink::kHeading, "memtrace report"), "  ",
-                      style_.Name(analysis_.name), "\n\n", lines.Take());
 }
 
 // The text before the name: the lines of the ancestors, then this one's own.
