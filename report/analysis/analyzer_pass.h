@@ -144,6 +144,8 @@ class AnalyzerPass {
   bool TakeUp(const PassState& state);
   bool TakeUpPieces(const PassState& state);
   void ApplyExtended(size_t stream, const EventCursor& cursor);
+  void ApplyMmap(const ExtendedEvent& event, MappingModel::Call* call);
+  void ApplyStop(bool stops, uint64_t time);  // of the recording, or that it goes on
   void AddUsage(const ExtendedEvent& event, uint64_t time);
   void FillProcess(Analysis* analysis) const;
   void FillThreads(Analysis* analysis) const;

@@ -27,15 +27,7 @@ void AnalyzerPass::ApplyExtended(size_t stream, const EventCursor& cursor) {
                           Selected(stream, time)};
   switch (event.type()) {
     case ExtendedType::kMmap:
-      call.file = event.text(6);
-      call.anonymous = (event.high(3) & 0x20) != 0;  // MAP_ANONYMOUS on Linux
-      // A call that began the recording was made before the memory map was read.
-      if (std::exchange(before_first_mapping_, false) && call.anonymous &&
-          reader_->metadata().map_at_start.has_value()) {
-        mapped_at_start_ = AnonymousBytesIn(reader_->metadata().map_at_start->text, event.word(1),
-                                            event.word(1) + WholePages(event.word(2)));
-      }
-      mappings_.Map(event.word(1), event.word(2), call);
+      ApplyMmap(event, &call);
       break;
     case ExtendedType::kMunmap:
       mappings_.Unmap(stream, event.word(1), event.word(2));
@@ -99,16 +91,32 @@ void AnalyzerPass::ApplyExtended(size_t stream, const EventCursor& cursor) {
       phases_.Add(event, time, model_.counters(), usage_);
       break;
     case ExtendedType::kRecordingStopped:
-      if (event.word(1) != 0) {
-        ++stops_;
-        stopped_at_ns_ = time;
-      } else if (stops_ == 0) {  // a fork child of a process that was stopped begins so
-        stops_ = 1;
-        stopped_ns_ = time - std::min(time, window_begin_ns_);
-      } else if (stopped_at_ns_ != UINT64_MAX) {
-        stopped_ns_ += time - std::min(time, std::exchange(stopped_at_ns_, UINT64_MAX));
-      }
+      ApplyStop(event.word(1) != 0, time);
       break;
+  }
+}
+
+void AnalyzerPass::ApplyMmap(const ExtendedEvent& event, MappingModel::Call* call) {
+  call->file = event.text(6);
+  call->anonymous = (event.high(3) & 0x20) != 0;  // MAP_ANONYMOUS on Linux
+  // A call that began the recording was made before the memory map was read.
+  if (std::exchange(before_first_mapping_, false) && call->anonymous &&
+      reader_->metadata().map_at_start.has_value()) {
+    mapped_at_start_ = AnonymousBytesIn(reader_->metadata().map_at_start->text, event.word(1),
+                                        event.word(1) + WholePages(event.word(2)));
+  }
+  mappings_.Map(event.word(1), event.word(2), *call);
+}
+
+void AnalyzerPass::ApplyStop(bool stops, uint64_t time) {
+  if (stops) {
+    ++stops_;
+    stopped_at_ns_ = time;
+  } else if (stops_ == 0) {  // a fork child of a process that was stopped begins so
+    stops_ = 1;
+    stopped_ns_ = time - std::min(time, window_begin_ns_);
+  } else if (stopped_at_ns_ != UINT64_MAX) {
+    stopped_ns_ += time - std::min(time, std::exchange(stopped_at_ns_, UINT64_MAX));
   }
 }
 

@@ -273,23 +273,68 @@ std::vector<StackId> GateInput::Stacks() const {
   return stacks;
 }
 
-GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy,
-                     const FindModuleNames& find_names, const std::function<void(double)>& progress,
-                     TreeAnalysis* tree) {
-  GateInput input;
-  std::vector<std::string> events_missing;  // by process
-  NotesOfPrograms notes;
-  const auto see = [&](size_t image, AnalyzedTrace& trace, MergedSites& sites) {
-    Analysis& analysis = trace.analysis;
-    GateProcess& process = input.processes.emplace_back();
+namespace {
+
+// Takes what the gate wants of each trace, one after the other, and makes one input of it.
+class InputReader {
+ public:
+  explicit InputReader(const GatePolicy& policy) : policy_(policy) {}
+
+  // `image`: the number of the trace's process.
+  void See(size_t image, const AnalyzedTrace& trace, MergedSites& sites) {
+    const Analysis& analysis = trace.analysis;
+    GateProcess& process = input_.processes.emplace_back(ProcessOf(analysis));
+    events_missing_.push_back(WhyEventsAreMissing(analysis));
+    const auto number = static_cast<uint32_t>(image);
+    const size_t first = input_.losses.size();
+    std::vector<StackId> stacks;
+    if (const LeakScan* scan = LastCompleteScan(analysis)) {
+      AddScan(*scan, analysis, number, &process, &stacks);
+    }
+    AddNotes(analysis, &process);
+    if (policy_.looks_at_unfreed()) AddUnfreed(analysis, number, &stacks);
+    const std::vector<StackId> merged = sites.Translate(trace, stacks);
+    for (size_t i = 0; i < merged.size(); ++i) input_.losses[first + i].stack = merged[i];
+    AddEnds(number, trace, sites);
+  }
+
+  // After all traces of the tree.
+  GateInput Finish(const TreeAnalysis& tree) {
+    notes_.AddTo(&input_.processes);
+    for (const TreeAnalysis::Skipped& skipped : tree.skipped) {
+      if (skipped.is_copy) {
+        input_.notes.push_back(absl::StrCat(skipped.file, " was not looked at: ", skipped.why));
+      } else {
+        input_.unreadable.push_back({skipped.file, skipped.why});
+      }
+    }
+    // Only the trace of what a process became may show that it replaced itself. Its heap went with
+    // it: as with memcheck, nobody looks for what it had lost until then.
+    for (size_t i = 0; i < input_.processes.size(); ++i) {
+      GateProcess& process = input_.processes[i];
+      if (tree.images[i].process.end != ProcessInfo::End::kExec) continue;
+      process.replaced = true;
+      process.not_seen.clear();
+      if (!process.scanned) process.no_evidence = events_missing_[i];
+      // The trace of what it became must be there as well: that is a process of the run like
+      // others.
+      if (tree.tree.nodes[i].replaced_by == kNoImage && process.no_evidence.empty()) {
+        process.not_seen = WhyBecameUnseen(process.program);
+      }
+    }
+    return std::move(input_);
+  }
+
+ private:
+  GateProcess ProcessOf(const Analysis& analysis) const {
+    GateProcess process;
     process.file = analysis.file;
     process.program = std::string(render::FileNameOf(analysis.process.executable));
     process.called_as = CalledAs(analysis.process);
     process.pid = analysis.process.pid;
     process.working_directory = analysis.process.working_directory;
-    process.no_evidence = WhyNoEvidence(analysis, policy);
-    process.not_seen = WhatWasNotSeen(analysis, policy);
-    events_missing.push_back(WhyEventsAreMissing(analysis));
+    process.no_evidence = WhyNoEvidence(analysis, policy_);
+    process.not_seen = WhatWasNotSeen(analysis, policy_);
     process.peak_bytes = analysis.totals.peak_live_bytes;
     process.allocations = analysis.totals.allocations;
     process.operators = render::CxxOperatorsOf(analysis);
@@ -300,85 +345,87 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy,
     process.totals[static_cast<size_t>(LeakKind::kUnfreed)] = {analysis.totals.live_bytes,
                                                                analysis.totals.live_blocks};
     process.phases = MarksOf(analysis);
-    const auto number = static_cast<uint32_t>(image);
-    const size_t first = input.losses.size();
-    std::vector<StackId> stacks;
-    if (const LeakScan* scan = LastCompleteScan(analysis)) {
-      process.scanned = true;
-      process.frees_unseen = scan->frees_unseen;
-      process.notes = scan->notes;
-      if (std::string behind = WhatCameBehindTheScan(*scan, analysis); !behind.empty()) {
-        process.notes.push_back(std::move(behind));
-      }
-      for (const LeakKind kind :
-           {LeakKind::kDefinite, LeakKind::kIndirect, LeakKind::kPossible, LeakKind::kReachable}) {
-        process.totals[static_cast<size_t>(kind)] = scan->totals[static_cast<size_t>(kind)];
-      }
-      for (const LossRecord& record : scan->records) {
-        input.losses.push_back({number, record.kind, record.function, {},
-                                {record.bytes, record.blocks},
-                                {record.indirect_bytes, record.indirect_blocks}});
-        stacks.push_back(record.stack);
-      }
+    return process;
+  }
+
+  // `stacks`, here and below: gets the stack of each loss that is added, as the trace numbers it.
+  void AddScan(const LeakScan& scan, const Analysis& analysis, uint32_t number,
+               GateProcess* process, std::vector<StackId>* stacks) {
+    process->scanned = true;
+    process->frees_unseen = scan.frees_unseen;
+    process->notes = scan.notes;
+    if (std::string behind = WhatCameBehindTheScan(scan, analysis); !behind.empty()) {
+      process->notes.push_back(std::move(behind));
     }
+    for (const LeakKind kind :
+         {LeakKind::kDefinite, LeakKind::kIndirect, LeakKind::kPossible, LeakKind::kReachable}) {
+      process->totals[static_cast<size_t>(kind)] = scan.totals[static_cast<size_t>(kind)];
+    }
+    for (const LossRecord& record : scan.records) {
+      input_.losses.push_back({number, record.kind, record.function, {},
+                               {record.bytes, record.blocks},
+                               {record.indirect_bytes, record.indirect_blocks}});
+      stacks->push_back(record.stack);
+    }
+  }
+
+  void AddUnfreed(const Analysis& analysis, uint32_t number, std::vector<StackId>* stacks) {
+    for (const Site& site : analysis.sites) {
+      if (site.live_blocks == 0) continue;
+      input_.losses.push_back({number, LeakKind::kUnfreed, site.function, {},
+                               {site.live_bytes, site.live_blocks}, {}});
+      stacks->push_back(site.stack);
+    }
+  }
+
+  void AddNotes(const Analysis& analysis, GateProcess* process) {
     // Events that were not recorded cannot fail the gate, but a reader who is told that
     // it is clean must know.
-    if (process.no_evidence.empty()) {
+    if (process->no_evidence.empty()) {
       for (const std::string& note : analysis.coverage.notes) {
-        notes.Add(input.processes.size() - 1, process.program, note,
-                  NoteOfMany(analysis.coverage, note));
+        notes_.Add(input_.processes.size() - 1, process->program, note,
+                   NoteOfMany(analysis.coverage, note));
       }
     }
     if (analysis.coverage.stops > 0) {
-      process.notes.push_back(
-          absl::StrCat(process.program, " (", process.pid, ") stopped the recording ",
+      process->notes.push_back(
+          absl::StrCat(process->program, " (", process->pid, ") stopped the recording ",
                        render::Plural(analysis.coverage.stops, "time"), ": ",
                        render::Plural(analysis.coverage.stopped_allocations, "allocation"),
                        " then are not looked at"));
     }
-    if (policy.looks_at_unfreed()) {
-      for (const Site& site : analysis.sites) {
-        if (site.live_blocks == 0) continue;
-        input.losses.push_back({number, LeakKind::kUnfreed, site.function, {},
-                                {site.live_bytes, site.live_blocks}, {}});
-        stacks.push_back(site.stack);
-      }
-    }
-    const std::vector<StackId> merged = sites.Translate(trace, stacks);
-    for (size_t i = 0; i < merged.size(); ++i) input.losses[first + i].stack = merged[i];
+  }
+
+  void AddEnds(uint32_t number, const AnalyzedTrace& trace, MergedSites& sites) {
     std::vector<ProcessEnds> ends = EndsOf(number, trace);
-    std::vector<StackId> of_ends;
-    for (const ProcessEnds& one : ends) of_ends.insert(of_ends.end(), {one.ends.from, one.ends.to});
-    const std::vector<StackId> merged_ends = sites.Translate(trace, of_ends);
+    std::vector<StackId> stacks;
+    for (const ProcessEnds& one : ends) stacks.insert(stacks.end(), {one.ends.from, one.ends.to});
+    const std::vector<StackId> merged = sites.Translate(trace, stacks);
     for (size_t i = 0; i < ends.size(); ++i) {
-      ends[i].ends.from = merged_ends[2 * i];
-      ends[i].ends.to = merged_ends[2 * i + 1];
+      ends[i].ends.from = merged[2 * i];
+      ends[i].ends.to = merged[2 * i + 1];
     }
-    std::ranges::move(ends, std::back_inserter(input.ends));
-  };
-  *tree = AnalyzeTree(set, progress, see, {.find_names = find_names});
-  notes.AddTo(&input.processes);
-  for (const TreeAnalysis::Skipped& skipped : tree->skipped) {
-    if (skipped.is_copy) {
-      input.notes.push_back(absl::StrCat(skipped.file, " was not looked at: ", skipped.why));
-    } else {
-      input.unreadable.push_back({skipped.file, skipped.why});
-    }
+    std::ranges::move(ends, std::back_inserter(input_.ends));
   }
-  // Only the trace of what a process became may show that it replaced itself. Its heap went with
-  // it: as with memcheck, nobody looks for what it had lost until then.
-  for (size_t i = 0; i < input.processes.size(); ++i) {
-    GateProcess& process = input.processes[i];
-    if (tree->images[i].process.end != ProcessInfo::End::kExec) continue;
-    process.replaced = true;
-    process.not_seen.clear();
-    if (!process.scanned) process.no_evidence = events_missing[i];
-    // The trace of what it became must be there as well: that is a process of the run like others.
-    if (tree->tree.nodes[i].replaced_by == kNoImage && process.no_evidence.empty()) {
-      process.not_seen = WhyBecameUnseen(process.program);
-    }
-  }
-  return input;
+
+  const GatePolicy& policy_;
+  GateInput input_;
+  std::vector<std::string> events_missing_;  // by process
+  NotesOfPrograms notes_;
+};
+
+}  // namespace
+
+GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy,
+                     const FindModuleNames& find_names, const std::function<void(double)>& progress,
+                     TreeAnalysis* tree) {
+  InputReader reader(policy);
+  *tree = AnalyzeTree(set, progress,
+                      [&reader](size_t image, AnalyzedTrace& trace, MergedSites& sites) {
+                        reader.See(image, trace, sites);
+                      },
+                      {.find_names = find_names});
+  return reader.Finish(*tree);
 }
 
 }  // namespace memtrace::report::gate
