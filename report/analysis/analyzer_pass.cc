@@ -253,9 +253,8 @@ absl::Status AnalyzerPass::Run() {
   }
   order.Run();
   bytes_decoded_ = order.content_bytes_read() - bytes_before_;
+  if (interrupted_) read_share_ = Progress().share();
   order_ = nullptr;
-  // The result is the same as if the user had asked for no more than was read.
-  if (interrupted_) range_.to_ns = std::min(range_.to_ns, latest_ns_);
   if (options_.progress && !interrupted_) {
     const uint64_t total = reader_->statistics().event_content_bytes;
     options_.progress({total, total, events_});

@@ -91,12 +91,9 @@ class AnalyzerPass {
         options_.progress(progress);
       }
     }
-    if (options_.stop && options_.stop()) {
-      interrupted_ = true;
-      read_share_ = Progress().share();
-    }
+    if (!interrupted_ && options_.stop && options_.stop()) Interrupt();
     wants_keep_ = options_.keeper != nullptr && !interrupted_ && options_.keeper->Wants(Point());
-    return !interrupted_;
+    return true;
   }
   bool IsPast(uint64_t ns) const { return ns > range_.to_ns; }
   bool WantsKeep() const { return wants_keep_; }
@@ -120,6 +117,15 @@ class AnalyzerPass {
   ReadProgress Progress() const {
     const uint64_t total = reader_->statistics().event_content_bytes;
     return {std::min(order_->content_bytes_read(), total), total, events_};
+  }
+  // From now on it is as if the user had asked for no more than what was read. Threads that are
+  // behind come up to there yet, as they would with such a range.
+  void Interrupt() {
+    interrupted_ = true;
+    range_.to_ns = std::min(range_.to_ns, Point().latest_ns);
+    fault_matcher_.EndAt(range_.to_ns);
+    page_snapshots_.EndAt(range_.to_ns);
+    leaks_.EndAt(range_.to_ns);
   }
   bool Selected(size_t stream, uint64_t time) const {
     return time >= range_.from_ns &&

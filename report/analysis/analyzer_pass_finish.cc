@@ -102,10 +102,8 @@ void AnalyzerPass::Finish(Analysis* analysis) {
   FillProcess(analysis);
   analysis->modules = fault_matcher_.modules();
   const uint64_t end = std::min(analysis->process.duration_ns, range_.to_ns);
-  if (!interrupted_) {
-    leaks_.Take(model_, UINT64_MAX);
-    page_snapshots_.Take(model_, mappings_, UINT64_MAX);
-  }
+  leaks_.Take(model_, UINT64_MAX);
+  page_snapshots_.Take(model_, mappings_, UINT64_MAX);
   page_snapshots_.Finish(model_, &analysis->resident);
   analysis->leak_scans = leaks_.Finish();
   FillExitWork(*analysis, &analysis->process);

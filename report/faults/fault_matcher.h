@@ -63,6 +63,9 @@ class FaultMatcher {
     if (time_ns > next_ns_) [[unlikely]] TakeBefore(time_ns, model, mappings);
   }
 
+  // The range ends here, if not before: what comes later has not been taken.
+  void EndAt(uint64_t ns) { range_.to_ns = std::min(range_.to_ns, ns); }
+
   // `address` is not 0; of the model only what is live is asked. True: faults may have waited
   // for this block.
   bool Noted(uint64_t address, uint64_t bytes, const HeapModel& model) {
@@ -160,7 +163,7 @@ class FaultMatcher {
 
   const int page_bits_;  // of addresses within a page of the program's machine
   StackTable* const stacks_;
-  const Range range_;
+  Range range_;
   FaultStream stream_;
   AddressSpace space_;
   std::vector<ModuleInfo> modules_;

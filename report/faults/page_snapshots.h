@@ -15,6 +15,7 @@
 #ifndef MEMTRACE_REPORT_FAULTS_PAGE_SNAPSHOTS_H_
 #define MEMTRACE_REPORT_FAULTS_PAGE_SNAPSHOTS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <future>
 #include <utility>
@@ -37,6 +38,8 @@ class PageSnapshots {
 
   uint64_t next_ticks() const { return next_ticks_; }
   void Take(const HeapModel& model, const MappingModel& mappings, uint64_t ticks);
+  // The range ends here, if not before: what comes later has not been taken.
+  void EndAt(uint64_t ns) { range_.to_ns = std::min(range_.to_ns, ns); }
   void Finish(const HeapModel& model, ResidentMemory* resident);
 
  private:
@@ -53,7 +56,7 @@ class PageSnapshots {
   void Add(const HeapModel& model, Laid laid);
 
   TraceReader* const reader_;
-  const Range range_;
+  Range range_;
   const bool beside_;
   const AddressSpace space_;
   std::vector<SnapshotPlace> waiting_;  // the next one last

@@ -13,6 +13,7 @@
 #ifndef MEMTRACE_REPORT_LEAK_LEAK_CHECK_H_
 #define MEMTRACE_REPORT_LEAK_LEAK_CHECK_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -57,6 +58,9 @@ class LeakCheck {
   // Looks at all scans whose instant is before `ticks`: what `model` has is what was live.
   void Take(const HeapModel& model, uint64_t ticks);
 
+  // The range ends here, if not before: what comes later has not been taken.
+  void EndAt(uint64_t ns) { range_.to_ns = std::min(range_.to_ns, ns); }
+
   std::vector<LeakScan> Finish() { return std::move(found_); }
 
  private:
@@ -76,7 +80,7 @@ class LeakCheck {
   TraceReader* const reader_;
   const StackTable* const stacks_;
   const LeakOptions options_;
-  const Range range_;
+  Range range_;
   const Observer observer_;
   LossRecords records_;
   std::vector<Waiting> waiting_;  // the next one last

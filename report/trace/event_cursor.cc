@@ -36,7 +36,6 @@ bool EventCursor::LoadBlock() {
       after_hole_ = true;
       continue;
     }
-    ahead_->CountUsed(block_words_ * sizeof(uint64_t));
     low_ = std::max(low_, events_.begin_ns);
     low_ticks_ = std::max(low_ticks_, events_.begin_ticks);
     open_ended_ = blocks[block_].open_ended;
@@ -69,6 +68,9 @@ void EventCursor::EnterSpan() {
     high_ = std::max(span.high, low_);
     high_ticks_ = span.ticks;
     ++span_;
+    // Of the block what it has come to: each of many threads holds one, most of it still to come.
+    const size_t behind = span_ == events_.spans.size() ? block_words_ : span.next;
+    ahead_->CountUsed((behind - word_) * sizeof(uint64_t));
     events_left_ = span.events;
     if (span.events > 0) {
       if (high_ != UINT64_MAX) {

@@ -48,7 +48,8 @@ class ReadAhead {
   // Throws what the worker threw, which is std::bad_alloc.
   void Take(size_t stream, size_t block, EventBlock* out);
 
-  // The consumer's own sum over all streams, of which there may be very many.
+  // The consumer's own sum over all streams, of which there may be very many: of the spans that it
+  // has come to.
   void CountUsed(uint64_t content_bytes) { used_bytes_ += content_bytes; }
   uint64_t used_bytes() const { return used_bytes_; }
 

@@ -225,6 +225,56 @@ TEST(PassStateTest, AnswersAreTheSameWithStacksOfAnEarlierPass) {
   }
 }
 
+// Asked often where the pass stands, and never wants a state.
+class OftenAsked : public PassKeeper {
+ public:
+  explicit OftenAsked(int every) : every_(every) {}
+  int every_events() const override { return every_; }
+  bool Wants(const PassPoint&) override { return false; }
+  void Keep(const PassPoint&, std::string, std::string) override {}
+
+ private:
+  const int every_;
+};
+
+// All threads are then at the same instant.
+TEST(PassStateTest, APassThatIsStoppedSaysWhatAQuestionUpToThereSays) {
+  std::mt19937_64 random(20261129);
+  int stopped = 0;
+  for (int round = 0; round < 300 / kOneIn; ++round) {
+    RandomTraceOptions make;
+    make.events = 50 + static_cast<int>(random() % 500);
+    make.threads = 1 + static_cast<int>(random() % 7);
+    make.step_ns = 1 + random() % 20'000;
+    uint64_t duration = 0;
+    const std::string bytes = RandomTrace(make, random, &duration);
+    OftenAsked often(1 + static_cast<int>(random() % 20));
+    AnalyzeOptions options;
+    options.jobs = 1;
+    options.keep_live_blocks = true;
+    options.keeper = &often;
+    uint64_t left = random() % 40;
+    options.stop = [&] { return left-- == 0; };
+    AnalyzedTrace part = Analyze(bytes, options);
+    if (!part.analysis.coverage.interrupted || part.analysis.range.to_ns == 0) continue;
+    ++stopped;
+    EXPECT_LE(part.analysis.coverage.read_share, 1);
+    part.analysis.coverage.interrupted = false;
+    part.analysis.coverage.read_share = 1;
+    AnalyzeOptions question;
+    question.jobs = 1;
+    question.keep_live_blocks = true;
+    question.range.to_ns = part.analysis.range.to_ns;
+    AnalyzedTrace whole = Analyze(bytes, question);
+    if (whole.analysis.range.whole()) continue;  // it was stopped at the end
+    whole.event_bytes_decoded = part.event_bytes_decoded;
+    const bool same = index::EncodeTrace(part) == index::EncodeTrace(whole);
+    EXPECT_TRUE(same) << "round " << round << Differences(whole, part);
+    if (!same) break;
+  }
+  EXPECT_GT(stopped, 100 / kOneIn);
+}
+
 // What checksums do not catch must at least hurt nobody.
 TEST(PassStateTest, AStateOfAnyBytesIsRefusedOrHarmless) {
   std::mt19937_64 random(20261125);
