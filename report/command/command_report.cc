@@ -412,13 +412,11 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("report", "Where the memory of a traced program went");
   AddReportOptions(command, flags.get());
   command->callback([flags, exit_code] {
-    bool skipped = false;
     flags->file = flags->files.front();
     LimitMemory();
     const absl::Status status = MeansATree(*flags)
-                                    ? ReportTree(*flags, &skipped)
+                                    ? ReportTree(*flags, exit_code)
                                     : Report(*flags, exit_code);
-    if (skipped) *exit_code = kExitFailed;
     if (!status.ok()) *exit_code = ExitCodeOf(status);
   });
 }

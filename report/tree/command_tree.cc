@@ -7,6 +7,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "report/base/interruption.h"
+#include "report/cli/exit_status.h"
 #include "report/cli/refusals.h"
 #include "report/render/output.h"
 #include "report/render/progress.h"
@@ -145,6 +147,18 @@ absl::Status Render(const render::ReportFlags& flags, const render::ReportOption
   return out.Commit();
 }
 
+// Ctrl-C ends the reading, not the report.
+TreeAnalysis ReadUntilInterrupted(const TraceSet& set, const render::ReportOptions& options,
+                                  symbolizer::SymbolizerProcess* symbolizer,
+                                  render::Progress* progress) {
+  const Interruption interruption;
+  return AnalyzeTree(
+      set, [&](double share) { progress->Report("reading", share); }, {},
+      {.jobs = options.analyze.jobs,
+       .find_names = ModuleNamesBy(symbolizer),
+       .stop = [&] { return interruption.requested(); }});
+}
+
 }  // namespace
 
 bool MeansATree(const render::ReportFlags& flags) {
@@ -169,7 +183,7 @@ TraceSet FindThose(const std::vector<std::string>& paths,
   return all;
 }
 
-absl::Status ReportTree(const render::ReportFlags& flags, bool* skipped) {
+absl::Status ReportTree(const render::ReportFlags& flags, int* exit_code) {
   absl::Status status = RefuseWhatIsOfOneTrace(flags);
   if (!status.ok()) return status;
   render::ReportFlags common = flags;
@@ -191,9 +205,17 @@ absl::Status ReportTree(const render::ReportFlags& flags, bool* skipped) {
   symbolizer::SymbolizerProcess symbolizer(options->symbolizer);
   symbolizer.StartForkServer();
   render::Progress progress;
-  TreeAnalysis analysis = AnalyzeTree(
-      set, [&](double share) { progress.Report("reading", share); }, {},
-      {.jobs = options->analyze.jobs, .find_names = ModuleNamesBy(&symbolizer)});
+  TreeAnalysis analysis = ReadUntilInterrupted(set, *options, &symbolizer, &progress);
+  if (analysis.not_read != 0) {
+    progress.Clear();
+    std::fprintf(stderr, "memtrace: %s\n",
+                 analysis.images.empty()
+                     ? "the reading was interrupted before a trace was read to its end: there is "
+                       "nothing to report"
+                     : NotReadText(analysis).c_str());
+    *exit_code = kExitInterrupted;
+    if (analysis.images.empty()) return absl::OkStatus();
+  }
   analysis.skipped.insert(analysis.skipped.begin(), not_there.begin(), not_there.end());
   analysis.name = flags.files.size() == 1
                       ? flags.files.front()
@@ -219,7 +241,7 @@ absl::Status ReportTree(const render::ReportFlags& flags, bool* skipped) {
     const std::string line = absl::StrCat("skipped ", one.file, ": ", one.why);
     std::fprintf(stderr, "memtrace: %s\n", render::EscapeControls(line).c_str());
   }
-  *skipped = !analysis.skipped.empty();
+  if (!analysis.skipped.empty() && analysis.not_read == 0) *exit_code = kExitFailed;
   return status;
 }
 

@@ -12,8 +12,9 @@ namespace memtrace::report {
 bool MeansATree(const render::ReportFlags& flags);
 
 // Writes the report of flags.files. What had to be skipped is in the report and gets a line
-// on standard error; `*skipped` then is true. An error: there is no report.
-absl::Status ReportTree(const render::ReportFlags& flags, bool* skipped);
+// on standard error, and so how many were not read because of Ctrl-C; `*exit_code` is then that of
+// it. An error: there is no report.
+absl::Status ReportTree(const render::ReportFlags& flags, int* exit_code);
 
 }  // namespace memtrace::report
 

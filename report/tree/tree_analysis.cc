@@ -117,6 +117,16 @@ void MarkExecs(TreeAnalysis* tree) {
 
 }  // namespace
 
+std::string NotReadText(const TreeAnalysis& tree) {
+  if (tree.not_read == 0) return "";
+  return absl::StrCat("the reading was interrupted: this is of ",
+                      tree.images.size() == 1 ? "the first trace"
+                                              : absl::StrCat("the first ", tree.images.size(),
+                                                             " traces"),
+                      "; ", render::Plural(tree.not_read, "file"),
+                      tree.not_read == 1 ? " was not read" : " were not read");
+}
+
 std::string NoteText(const TreeAnalysis& tree, const TreeAnalysis::Note& note) {
   return absl::StrCat(
       note.images == 1 ? tree.images[note.first].file : render::Plural(note.images, "trace"), ": ",
@@ -133,6 +143,11 @@ TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>&
   uint64_t bytes_before = 0;
   for (size_t number = 0; number < set.files.size(); ++number) {
     const TraceSet::File& file = set.files[number];
+    const auto stopped = [&] { return how.stop && how.stop(); };
+    if (stopped()) {
+      tree.not_read = set.files.size() - number;
+      break;
+    }
     const auto report = [&](double share) {
       if (set.total_bytes == 0) return;
       progress((static_cast<double>(bytes_before) + share * static_cast<double>(file.bytes)) /
@@ -160,11 +175,16 @@ TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>&
     }
     AnalyzeOptions options;
     options.jobs = how.jobs;
+    options.stop = how.stop;
     options.progress = [&](const ReadProgress& progress) { report(progress.share()); };
     auto trace = AnalyzeTrace(**reader, options);
     if (!trace.ok()) {
       skip(trace.status().message());
       continue;
+    }
+    if (trace->analysis.coverage.interrupted || stopped()) {
+      tree.not_read = set.files.size() - number;
+      break;
     }
     bytes_before += file.bytes;
     Analysis& analysis = trace->analysis;

@@ -31,6 +31,7 @@ struct TreeAnalysis {
     bool is_copy = false;
   };
   std::vector<Skipped> skipped;     // could not be read, or are another's copy
+  uint64_t not_read = 0;            // files, because the reading was stopped before
   std::vector<std::string> spools;  // see TraceSet
   Totals totals;                    // sums; the peak is that of the image with the largest
   uint64_t events = 0, dropped_events = 0;
@@ -60,11 +61,17 @@ using SeeTrace = std::function<void(size_t image, AnalyzedTrace& trace, MergedSi
 struct TreeOptions {
   unsigned jobs = 0;           // AnalyzeOptions
   FindModuleNames find_names;  // looks for allocators that are not recorded; empty: nobody does
+  // AnalyzeOptions. Of a trace that was not read to its end nothing is kept.
+  std::function<bool()> stop;
 };
 
 // `progress`: the share of the bytes that were read, 0 to 1.
 TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>& progress,
                          const SeeTrace& see = {}, const TreeOptions& how = {});
+
+// "the reading was interrupted: this is of the first 3 traces; 2 files were not read"; empty when it
+// was not.
+std::string NotReadText(const TreeAnalysis& tree);
 
 // "FILE: what it says of itself", or "3 traces: ...", of one of `tree.notes`.
 std::string NoteText(const TreeAnalysis& tree, const TreeAnalysis::Note& note);

@@ -101,6 +101,7 @@ void RenderTreeJson(const TreeView& view, size_t top, render::SortColumn sort, r
   const render::MemberWriter member(&out);
   out.Write("{\n  \"schema\": \"memtrace-tree/1\"");
   Json skipped = Json::array(), notes = Json::array();
+  if (analysis.not_read != 0) notes.push_back(NotReadText(analysis));
   for (const TreeAnalysis::Skipped& one : analysis.skipped) {
     skipped.push_back({{"file", one.file}, {"why", one.why}});
   }
@@ -118,6 +119,8 @@ void RenderTreeJson(const TreeView& view, size_t top, render::SortColumn sort, r
                       {"events", analysis.events},
                       {"dropped_events", analysis.dropped_events},
                       {"truncated", analysis.truncated},
+                      {"interrupted", analysis.not_read != 0},
+                      {"not_read", analysis.not_read},
                       {"all_recorded", analysis.not_all_recorded == 0},
                       {"invalid_frees", analysis.invalid_frees},
                       {"skipped", std::move(skipped)},

@@ -137,6 +137,9 @@ std::string TreeText::Summary() const {
     absl::StrAppend(&traces, "; ", Plural(analysis_.skipped.size(), "file"), " skipped");
   }
   lines.Add("Traces", traces);
+  if (analysis_.not_read != 0) {
+    lines.Add("", absl::StrCat("! ", NotReadText(analysis_)), Ink::kWarning);
+  }
   lines.Add("Processes",
             absl::StrCat(Count(analysis_.tree.processes),
                          analysis_.tree.processes == 1 ? " process of " : " processes of ",

@@ -12,15 +12,19 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "format/checksum.h"
+#include "format/trace_format.h"
 #include "tests/report/long_trace.h"
 #include "tests/temp_dir.h"
 
@@ -58,6 +62,18 @@ class EngineCommandTest : public testing::Test {
     const absl::Status status = WriteLongTrace(Path(name), options, &facts);
     EXPECT_TRUE(status.ok()) << status;
     return facts;
+  }
+
+  // The generator gives every trace the same, and the copy of a trace is left out.
+  void GiveAnotherId(const std::string& name) {
+    std::fstream file(Path(name), std::ios::in | std::ios::out | std::ios::binary);
+    format::FileHeader header;
+    file.read(reinterpret_cast<char*>(&header), sizeof(header));
+    ++header.trace_id;
+    header.header_checksum =
+        format::Checksum(&header, offsetof(format::FileHeader, header_checksum));
+    file.seekp(0);
+    file.write(reinterpret_cast<const char*>(&header), sizeof(header));
   }
 
   // Standard output goes to the file `out`, the rest to where the test's goes.
@@ -268,6 +284,70 @@ TEST_F(EngineCommandTest, BeforeTheBeginOfARangeThereIsNothingToReport) {
   GoOn();
   EXPECT_EQ(WEXITSTATUS(Wait()), 130);
   EXPECT_EQ(Content(Path("out")), "");
+}
+
+// The second of two traces is the long one.
+TEST_F(EngineCommandTest, CtrlCReportsTheTracesThatWereRead) {
+  LongTraceOptions options;
+  options.events = 10'000;
+  MakeTrace("a.mtr", options);
+  options.events = 3'000'000;
+  MakeTrace("b.mtr", options);
+  std::vector<std::string> both = {"report", "--jobs", "1", "--format", "json", Path("a.mtr"),
+                                   Path("b.mtr")};
+  GiveAnotherId("b.mtr");
+  Start(both, true, false, 0);
+  ASSERT_EQ(WEXITSTATUS(Wait()), 0);
+  ASSERT_EQ(nlohmann::json::parse(Content(Path("out")))["coverage"]["interrupted"], false);
+  const int reads = std::stoi(Content(Path("reads")));
+  Start(both, true, false, reads * 2 / 3);
+  AwaitTheStall();
+  kill(process_, SIGINT);
+  GoOn();
+  EXPECT_EQ(WEXITSTATUS(Wait()), 130);
+  const auto report = nlohmann::json::parse(Content(Path("out")));
+  EXPECT_EQ(report["coverage"]["interrupted"], true);
+  EXPECT_EQ(report["coverage"]["not_read"], 1);
+  EXPECT_EQ(report["coverage"]["traces"], 1);
+  EXPECT_EQ(report["coverage"]["events"], 10'000);
+
+  // Of one that was not read to its end there is nothing.
+  fs::remove(Path("reached"));
+  fs::remove(Path("go"));
+  std::swap(both[5], both[6]);
+  Start(both, true, false, reads / 2);
+  AwaitTheStall();
+  kill(process_, SIGINT);
+  GoOn();
+  EXPECT_EQ(WEXITSTATUS(Wait()), 130);
+  EXPECT_EQ(Content(Path("out")), "");
+}
+
+// The pass that makes an index is read like any other.
+TEST_F(EngineCommandTest, CtrlCWhileTheIndexIsMadeReportsWhatWasRead) {
+  LongTraceOptions options;
+  options.events = 3'000'000;
+  MakeTrace("long.mtr", options);
+  for (const char* question : {"--to=99%", "--series"}) {
+    fs::remove(Path("reached"));
+    fs::remove(Path("go"));
+    Start({"report", "--index", Path("kept"), "--jobs", "1", "--format", "json", question,
+           Path("long.mtr")}, true, false, 12);
+    AwaitTheStall();
+    kill(process_, SIGINT);
+    GoOn();
+    EXPECT_EQ(WEXITSTATUS(Wait()), 130) << question;
+    EXPECT_TRUE(fs::is_empty(Path("kept")));
+    const auto json = nlohmann::json::parse(Content(Path("out")));
+    if (question == std::string("--series")) {
+      EXPECT_GT(json["sites"].size(), 0u);
+    } else {
+      EXPECT_EQ(json["coverage"]["interrupted"], true);
+      const double share = json["coverage"]["read_share"], events = json["coverage"]["events"];
+      EXPECT_GT(share, 0.01);
+      EXPECT_NEAR(events / static_cast<double>(options.events), share, 0.03);
+    }
+  }
 }
 
 TEST_F(EngineCommandTest, ASecondCtrlCEndsItAtOnce) {

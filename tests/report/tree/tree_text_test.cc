@@ -30,10 +30,10 @@ class TreeTextTest : public ::testing::Test {
     return options;
   }
   // The summary, each of its lines whole.
-  std::string Summary() {
+  std::string Summary(const TreeOptions& how = {}) {
     const auto set = FindTraces(paths_);
     EXPECT_TRUE(set.ok()) << set.status();
-    const TreeAnalysis tree = AnalyzeTree(*set, [](double) {});
+    const TreeAnalysis tree = AnalyzeTree(*set, [](double) {}, {}, how);
     const auto view = TreeView::Create(
         tree,
         [](const symbolizer::Module&, std::span<const symbolizer::Address> asked) {
@@ -65,6 +65,27 @@ TEST_F(TreeTextTest, HowAnImportedLogEndedIsNotKnown) {
     Write(*trace);
   }
   EXPECT_THAT(Summary(), HasSubstr(" 1 with exit status 0, 1 imported log, which does not tell\n"));
+}
+
+TEST_F(TreeTextTest, AReadingThatIsStoppedHasTheTracesThatItReadWhole) {
+  for (int i = 0; i < 4; ++i) {
+    TraceBuilder trace(Another());
+    trace.Thread(1, 100, "main").At(1000).Malloc(0x1010, 10);
+    trace.End(0, 2000);
+    Write(trace);
+  }
+  // Asked before and behind each of the small traces.
+  for (const auto& [asked, told] :
+       {std::pair(3, "this is of the first trace; 3 files were not read"),
+        std::pair(4, "this is of the first trace; 3 files were not read"),
+        std::pair(7, "this is of the first 3 traces; 1 file was not read")}) {
+    int left = asked;
+    const std::string text = Summary({.stop = [&] { return --left <= 0; }});
+    EXPECT_THAT(text, HasSubstr(absl::StrCat("! the reading was interrupted: ", told, "\n")));
+  }
+  int left = 9;
+  EXPECT_THAT(Summary({.stop = [&] { return --left <= 0; }}),
+              testing::Not(HasSubstr("interrupted")));
 }
 
 // Workers that give up the same rights do so at times of their own.
