@@ -127,10 +127,14 @@ uint32_t Importer::CallSite(const FtraceLine& line) {
       trace_->Module(ModulePath(symbol->module, symbol->name), symbol->address), line.call_site);
 }
 
-void Importer::Lost(const FtraceLine& line) {
-  // A log may say anything.
+// A log may say anything.
+void AddLost(uint64_t more, uint64_t* sum) {
   constexpr uint64_t kMost = INT64_MAX;
-  lost_ = std::min(lost_ + std::clamp<uint64_t>(line.lost, 1, kMost), kMost);
+  *sum = std::min(*sum + std::min(more, kMost), kMost);
+}
+
+void Importer::Lost(const FtraceLine& line) {
+  AddLost(std::max<uint64_t>(line.lost, 1), &lost_);
   result_.lost_more |= line.lost == 0;
   if (++losses_ > kMostLossNotes) return;
   trace_->Note(absl::StrFormat(
@@ -162,7 +166,7 @@ void Importer::Take(absl::string_view text, bool cut) {
       Lost(line);
       return;
     case FtraceLine::Kind::kWritten:
-      overwritten_ += line.lost;
+      AddLost(line.lost, &overwritten_);
       return;
     case FtraceLine::Kind::kNothing:
       return;
@@ -254,7 +258,7 @@ absl::StatusOr<FtraceImportResult> ImportFtrace(const FtraceImportOptions& optio
   const FtraceImportResult& result = importer.result();
   if (result.allocations + result.failed + result.no_blocks + result.frees == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        options.log, " has no event of kmem in ", result.lines, " lines",
+        options.log, " has no event of kmem in ", render::Plural(result.lines, "line"),
         result.first_bad.empty() ? "" : absl::StrCat("; ", result.first_bad),
         "; record some with: trace-cmd record -e kmem, then trace-cmd report"));
   }

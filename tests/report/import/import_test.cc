@@ -349,6 +349,9 @@ TEST_F(ImportTest, AsManyLossesAsALogLikesAreSome) {
     Import(event + loss + loss + event);
     EXPECT_EQ(trace_.analysis.coverage.dropped_events, uint64_t{INT64_MAX});
     EXPECT_FALSE(result_.lost_more);
+    const std::string written = "# entries-in-buffer/entries-written: 0/" + many + "  #P:1\n";
+    Import(written + written + event);
+    EXPECT_EQ(trace_.analysis.coverage.dropped_events, uint64_t{INT64_MAX});
   }
   Import(event + "CPU:1 [EVENTS DROPPED]\n" + event);
   EXPECT_TRUE(result_.lost_more);
@@ -429,7 +432,7 @@ TEST_F(ImportTest, WhatCannotBeReadIsAnError) {
   const std::string out = Path("out.mtr");
   EXPECT_THAT(error({Path("missing"), {}, out}), HasSubstr("missing: No such file"));
   EXPECT_THAT(error({File("text", "hello\n"), {}, out}),
-              HasSubstr("has no event of kmem in 1 lines; line 1: it is no event of ftrace's: "
+              HasSubstr("has no event of kmem in 1 line; line 1: it is no event of ftrace's: "
                         "hello; record some with"));
   EXPECT_THAT(error({File("empty", ""), {}, out}), HasSubstr("has no event of kmem in 0 lines"));
   EXPECT_THAT(error({good, {Path("no.map")}, out}), HasSubstr("no.map: No such file"));
@@ -467,7 +470,7 @@ TEST_F(ImportTest, HostileLogsDoNoHarm) {
 TEST_F(ImportTest, AFileWithoutLineEndsIsOneBadLine) {
   FtraceImportOptions options{File("long", std::string(10 << 20, 'x')), {}, Path("out.mtr")};
   EXPECT_THAT(std::string(ImportFtrace(options).status().message()),
-              HasSubstr("has no event of kmem in 1 lines"));
+              HasSubstr("has no event of kmem in 1 line;"));
 }
 
 // A large log against a simple model of it: totals, sites, and that order is kept where many
