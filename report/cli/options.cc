@@ -1,7 +1,9 @@
 #include "report/cli/options.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <initializer_list>
+#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -371,6 +373,13 @@ absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags) {
   if (!status.ok()) return status;
   status = RefuseIdleOptions(flags, options);
   if (!status.ok()) return status;
+  if (std::error_code error; flags.index != "off" && !flags.index.empty() &&
+                             std::filesystem::exists(flags.index, error) &&
+                             !std::filesystem::is_directory(flags.index, error)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--index: ", flags.index, " is no directory; name one, which is made if it is not there, "
+        "or off"));
+  }
   options.index_beside = flags.index.empty();
   options.summary_dir = flags.index == "off"    ? ""
                         : flags.index.empty() ? symbolizer::UserCacheDirectory()

@@ -53,6 +53,12 @@ std::string Error(const ReportFlags& flags) {
   return options.ok() ? "" : std::string(options.status().message());
 }
 
+TEST(ReportFlagsTest, AnIndexIsKeptInADirectory) {
+  EXPECT_THAT(Error({.index = "/proc/self/exe"}), HasSubstr("--index: /proc/self/exe is no directory"));
+  EXPECT_EQ(Error({.index = "/no/such/directory"}), "");
+  EXPECT_EQ(Error({.index = "off"}), "");
+}
+
 TEST(ReportFlagsTest, DefaultsAreAsDocumented) {
   const auto options = ParseReportFlags({});
   ASSERT_TRUE(options.ok());
