@@ -32,11 +32,20 @@ absl::StatusOr<AnalyzedTrace> AnalyzeTrace(TraceReader& reader, const AnalyzeOpt
   if (options.stacks == nullptr) trace.stacks = std::make_unique<StackTable>();
   StackTable* const stacks = options.stacks != nullptr ? options.stacks : trace.stacks.get();
   std::optional<LifetimeWatch> watch;
-  std::optional<double> interrupted;  // the first of two passes, after this share
+  std::optional<double> interrupted;  // an earlier pass, after this share
   AnalyzeOptions whole = options;
+  if (options.reached.has_value()) {
+    whole.stop = nullptr;
+    if (options.reached->to_ns < selection->range.from_ns) {
+      whole.stop = [] { return true; };
+    } else if (options.reached->to_ns < selection->range.to_ns) {
+      selection->range.to_ns = options.reached->to_ns;
+      interrupted = options.reached->read_share;
+    }
+  }
   if (options.filter.selection().needs_lifetimes()) {
     watch.emplace(options.filter.lifetimes, options.filter.ages);
-    AnalyzeOptions quiet = options;
+    AnalyzeOptions quiet = whole;
     quiet.leak_observer = nullptr;
     quiet.progress = nullptr;
     quiet.keeper = nullptr;

@@ -77,16 +77,23 @@ struct AnalyzeOptions {
   // Is asked for a state to begin with; may be null. A state that is not of this trace, or damaged,
   // is an error (DataLoss), after which the reader is of no use.
   PassSource* source = nullptr;
-  // Asked every few thousand events: true ends the reading there. The result is of the part that
-  // was read, and says so (Coverage::interrupted).
+  // Asked every few thousand events, until it says true: that ends the reading there. The result is
+  // of the part that was read, and says so (Coverage::interrupted).
   std::function<bool()> stop;
+  // How far an earlier pass over the trace came that was stopped: this one goes no further, and
+  // where that cuts the range its result says so as that pass's would.
+  struct Reached {
+    uint64_t to_ns = 0;
+    double read_share = 0;
+  };
+  std::optional<Reached> reached;
 };
 
 struct AnalyzedTrace {
   Analysis analysis;
   // The stacks of the StackIds in `analysis`; null where AnalyzeOptions::stacks has them.
   std::unique_ptr<StackTable> stacks;
-  uint64_t event_bytes_decoded = 0;  // by this pass, as decoded
+  uint64_t event_bytes_decoded = 0;  // that this pass came to, as decoded
 };
 
 // Reads the trace at `path`. A damaged trace is no error: what could be read is

@@ -200,7 +200,7 @@ bool GoesOn(const Analysis& analysis, Progress* progress, int* exit_code) {
 }
 
 // For the sites that were chosen by their names. An interruption that came before was
-// of the first reading.
+// of the first reading, which has also made the index where it was to be made.
 absl::StatusOr<AnalyzedTrace> ReadAgain(const ReportFlags& flags, ReportOptions* options,
                                         bool interrupted) {
   std::optional<Interruption> interruption;
@@ -208,7 +208,9 @@ absl::StatusOr<AnalyzedTrace> ReadAgain(const ReportFlags& flags, ReportOptions*
     interruption.emplace();
     options->analyze.stop = [&] { return interruption->requested(); };
   }
-  auto again = index::AnalyzeByIndex(flags.file, options->analyze, IndexOf(*options), nullptr);
+  index::IndexOptions index = IndexOf(*options);
+  index.build = false;
+  auto again = index::AnalyzeByIndex(flags.file, options->analyze, index, nullptr);
   options->analyze.stop = nullptr;
   return again;
 }

@@ -59,7 +59,8 @@ std::string DirectoryOf(const std::string& path) {
 // Whether there is nothing at `path`, or an index of whatever trace and version.
 bool MayReplace(const std::string& path) {
   struct stat st;
-  if (lstat(path.c_str(), &st) != 0) return errno == ENOENT;
+  // Where its directory is none, whoever makes it is told so.
+  if (lstat(path.c_str(), &st) != 0) return errno == ENOENT || errno == ENOTDIR;
   return symbolizer::IsOfKind(path, kIndexKind);
 }
 
@@ -175,7 +176,6 @@ bool IndexFile::Add(const PassPoint& point, const std::string& piece, const std:
   Entry entry;
   entry.point = point;
   if (!Append(piece, &entry.piece) || !Append(state, &entry.state)) return false;
-  last_state_bytes_ = entry.piece.stored_bytes + entry.state.stored_bytes;
   entries_.push_back(entry);
   return true;
 }

@@ -62,7 +62,13 @@ class IndexFile : public PassSource {
   const std::string& path() const { return path_; }
   size_t states() const { return entries_.size(); }
   uint64_t bytes() const { return end_; }  // of the file
-  uint64_t last_state_bytes() const { return last_state_bytes_; }  // as stored
+  // Of the last state, and of its piece, as stored.
+  uint64_t last_state_bytes() const {
+    return entries_.empty() ? 0 : entries_.back().state.stored_bytes;
+  }
+  uint64_t last_piece_bytes() const {
+    return entries_.empty() ? 0 : entries_.back().piece.stored_bytes;
+  }
   // Find() has found something.
   bool gave() const { return gave_; }
 
@@ -91,7 +97,6 @@ class IndexFile : public PassSource {
   std::vector<Entry> entries_;
   Section series_;
   uint64_t end_ = 0;
-  uint64_t last_state_bytes_ = 0;
   int error_ = 0;          // errno of what could not be written
   bool gave_ = false;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -38,35 +39,42 @@ class IndexBuilder : public PassKeeper {
   bool Wants(const PassPoint& point) override {
     if (failed_) return false;
     const uint64_t gap = StoredAt(point) - std::min(StoredAt(point), stored_at_last_);
-    return gap >= std::max(least_gap_, kTimes * Expected(point));
+    return gap >= std::max(least_gap_, kTimes * (last_piece_bytes_ + Expected(point)));
   }
 
   void Keep(const PassPoint& point, std::string piece, std::string state) override {
     failed_ = !file_->Add(point, piece, state);
     stored_at_last_ = StoredAt(point);
-    bytes_per_item_ = static_cast<double>(file_->last_state_bytes()) /
-                      static_cast<double>(std::max<uint64_t>(ItemsOf(point), 1));
+    last_items_ = ItemsOf(point);
+    last_piece_bytes_ = file_->last_piece_bytes();
+    last_state_bytes_ = file_->last_state_bytes();
   }
 
  private:
-  // A state is at least this many times its own size behind the one before: so the index takes no
-  // more than a tenth of the trace.
+  // A state is at least this many times its own size, and that of the piece before it, behind the
+  // one before: so the index takes no more than a tenth of the trace.
   static constexpr uint64_t kTimes = 10;
+  static constexpr uint64_t kBytesAnItem = 8;  // a guess, as long as no state has them
 
   static uint64_t ItemsOf(const PassPoint& point) { return point.live_blocks + 8 * point.sites; }
   uint64_t StoredAt(const PassPoint& point) const {
     return static_cast<uint64_t>(static_cast<double>(point.content_bytes) * stored_share_);
   }
+  // The last one's size says nothing of one item's: most of a state without a live block is
+  // what the threads' stacks are.
   uint64_t Expected(const PassPoint& point) const {
-    return static_cast<uint64_t>(bytes_per_item_ * static_cast<double>(ItemsOf(point)));
+    const uint64_t items = ItemsOf(point);
+    if (items >= last_items_) return last_state_bytes_ + kBytesAnItem * (items - last_items_);
+    return static_cast<uint64_t>(static_cast<double>(last_state_bytes_) *
+                                 static_cast<double>(items) / static_cast<double>(last_items_));
   }
 
   IndexFile* const file_;
   const uint64_t least_gap_;
   const double stored_share_;
   const int every_;
-  double bytes_per_item_ = 8;
-  uint64_t stored_at_last_ = 0;
+  // Of the last state; 0: there is none.
+  uint64_t stored_at_last_ = 0, last_items_ = 0, last_piece_bytes_ = 0, last_state_bytes_ = 0;
   bool failed_ = false;
 };
 
@@ -118,6 +126,18 @@ class Indexer {
   // It was of no use: there is another one, or none.
   absl::StatusOr<std::unique_ptr<IndexFile>> Rebuild() { return Build(); }
 
+  // What the pass that was to make one came to before it was stopped; null: it was not.
+  AnalyzedTrace* interrupted() { return interrupted_.has_value() ? &*interrupted_ : nullptr; }
+  // Those of the question, which goes no further than that pass.
+  AnalyzeOptions OptionsNow() const {
+    AnalyzeOptions now = options_;
+    if (interrupted_.has_value()) {
+      const Analysis& part = interrupted_->analysis;
+      now.reached = {part.range.to_ns, part.coverage.read_share};
+    }
+    return now;
+  }
+
  private:
   std::vector<std::string> Places() const {
     std::vector<std::string> places;
@@ -140,6 +160,7 @@ class Indexer {
   }
 
   absl::StatusOr<std::unique_ptr<IndexFile>> Build() {
+    if (!index_.build || interrupted_.has_value()) return nullptr;
     auto reader = TraceReader::Open(trace_);
     if (!reader.ok()) return reader.status();
     if (!(*reader)->metadata().end.has_value()) return nullptr;
@@ -158,7 +179,10 @@ class Indexer {
     if (!trace.ok()) return trace.status();
     // The part of the index that there is serves the question that was
     // interrupted, and is then dropped.
-    if (trace->analysis.coverage.interrupted) return file;
+    if (trace->analysis.coverage.interrupted) {
+      interrupted_ = *std::move(trace);
+      return file;
+    }
     const auto after = IdentifyTrace(trace_);
     if (!after.ok() || *after != identity_) return nullptr;  // it is being written
     absl::Status status = (*file)->Finish(identity_, EncodeSeries(*std::move(trace)));
@@ -185,6 +209,7 @@ class Indexer {
   IndexUse* const use_;
   TraceIdentity identity_;
   struct stat st_ = {};
+  std::optional<AnalyzedTrace> interrupted_;
 };
 
 // Whether the question is about a part of the time: states that are kept serve such a question.
@@ -241,15 +266,15 @@ absl::StatusOr<AnalyzedTrace> AnalyzeByIndex(const std::string& path, const Anal
     file = *std::move(opened);
   }
   bool damaged;
-  auto trace = Answer(path, options, file.get(), &damaged);
+  auto trace = Answer(path, indexer.OptionsNow(), file.get(), &damaged);
   if (damaged) {
     auto again = indexer.Rebuild();
     file = again.ok() ? *std::move(again) : nullptr;
-    trace = Answer(path, options, file.get(), &damaged);
+    trace = Answer(path, indexer.OptionsNow(), file.get(), &damaged);
   }
   if (damaged) {
     file = nullptr;
-    trace = Answer(path, options, nullptr, &damaged);
+    trace = Answer(path, indexer.OptionsNow(), nullptr, &damaged);
   }
   if (trace.ok()) Note(file.get(), *trace, use);
   return trace;
@@ -265,6 +290,7 @@ absl::StatusOr<AnalyzedTrace> SeriesByIndex(const std::string& path, const Analy
     Indexer indexer(path, options, index, use);
     auto file = indexer.OpenOrBuild();
     for (int i = 0; i < 2 && file.ok() && *file != nullptr; ++i) {
+      if (indexer.interrupted() != nullptr) return std::move(*indexer.interrupted());
       std::string series;
       AnalyzedTrace trace;
       if ((*file)->ReadSeries(&series) && DecodeTrace(series, &trace)) {

@@ -5,6 +5,9 @@
 // it is there. States are taken so far apart that the index has about a tenth of the bytes of the
 // events: a question reads what lies between two states and its own range.
 //
+// When the making of the index is stopped, the answer is of what that pass had come to, from the
+// states that it has left.
+//
 // No index is made of a small trace, which is read in no time; of one without an end,
 // which may still be written; nor for a question by lifetime or age, which asks for the
 // whole of the trace anyway.
@@ -28,6 +31,7 @@ struct IndexOptions {
   // Where else than beside the trace: where nobody may write there, or where `beside` is false.
   std::string directory;
   bool beside = true;
+  bool build = true;  // where there is none
   // Told, in one line, when an index was made that could not be written.
   std::function<void(const std::string&)> warn;
 

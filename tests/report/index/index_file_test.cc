@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <new>
+#include <optional>
 #include <random>
 #include <sstream>
 #include <stdexcept>
@@ -41,7 +42,7 @@ class IndexFileTest : public testing::Test {
     options.events = 400'000;
     options.threads = 2;
     options.live_blocks = 200;
-    options.sites = 30;
+    options.sites = 4;
     LongTraceFacts facts;
     ASSERT_TRUE(WriteLongTrace(trace_, options, &facts).ok());
     index_.use = true;
@@ -188,6 +189,108 @@ TEST_F(IndexFileTest, AnInterruptedBuildLeavesNothing) {
   ASSERT_TRUE(trace.ok());
   EXPECT_TRUE(trace->analysis.coverage.interrupted);
   EXPECT_TRUE(Files().empty());
+}
+
+// As without an index, and no less: the part of it that there is knows how to come there.
+TEST_F(IndexFileTest, AnInterruptedBuildAnswersFromWhatWasReached) {
+  int asked = 0;
+  const auto stop = [&] { return ++asked >= 30; };
+  AnalyzeOptions whole;
+  whole.stop = stop;
+  const auto part = AnalyzeTrace(trace_, whole);
+  ASSERT_TRUE(part.ok());
+  ASSERT_TRUE(part->analysis.coverage.interrupted);
+  const Range reached = part->analysis.range;
+  const double share = part->analysis.coverage.read_share;
+  EXPECT_GT(share, 0.4);
+  EXPECT_LT(share, 0.8);
+
+  options_ = {};
+  options_.stop = stop;
+  options_.to_share = 0.9;  // behind it
+  asked = 0;
+  auto trace = AnalyzeByIndex(trace_, options_, index_, &use_);
+  ASSERT_TRUE(trace.ok());
+  EXPECT_TRUE(trace->analysis.coverage.interrupted);
+  EXPECT_EQ(trace->analysis.coverage.read_share, share);
+  EXPECT_EQ(trace->analysis.range.to_ns, reached.to_ns);
+  EXPECT_EQ(trace->analysis.totals.allocations, part->analysis.totals.allocations);
+  EXPECT_EQ(trace->analysis.totals.live_bytes, part->analysis.totals.live_bytes);
+  EXPECT_TRUE(use_.used);
+
+  options_.to_share = 0.2;  // before it: there is nothing that it lacks
+  asked = 0;
+  trace = AnalyzeByIndex(trace_, options_, index_, &use_);
+  ASSERT_TRUE(trace.ok());
+  EXPECT_FALSE(trace->analysis.coverage.interrupted);
+  options_.stop = nullptr;
+  const auto plain = AnalyzeTrace(trace_, options_);
+  ASSERT_TRUE(plain.ok());
+  EXPECT_EQ(EncodeTrace(*trace), EncodeTrace(*plain));
+
+  options_.stop = stop;
+  options_.to_share = std::nullopt;
+  options_.from_share = 0.95;  // of which nothing was reached
+  asked = 0;
+  trace = AnalyzeByIndex(trace_, options_, index_, &use_);
+  ASSERT_TRUE(trace.ok());
+  EXPECT_TRUE(trace->analysis.coverage.interrupted);
+  EXPECT_LE(trace->analysis.range.to_ns, trace->analysis.range.from_ns);
+  EXPECT_EQ(trace->analysis.totals.allocations, 0u);
+
+  options_.from_share = std::nullopt;
+  asked = 0;
+  trace = SeriesByIndex(trace_, options_, index_, &use_);
+  ASSERT_TRUE(trace.ok());
+  EXPECT_TRUE(trace->analysis.coverage.interrupted);
+  EXPECT_EQ(trace->analysis.range.to_ns, reached.to_ns);
+  EXPECT_EQ(trace->analysis.totals.allocations, part->analysis.totals.allocations);
+  EXPECT_TRUE(Files().empty());
+}
+
+TEST_F(IndexFileTest, WhatIsNotToBeMadeIsNotMade) {
+  index_.build = false;
+  EXPECT_TRUE(Ask());
+  EXPECT_FALSE(use_.used);
+  EXPECT_TRUE(Files().empty());
+  index_.build = true;
+  EXPECT_TRUE(Ask());
+  index_.build = false;
+  EXPECT_TRUE(Ask());
+  EXPECT_TRUE(use_.used);
+}
+
+// Each of many threads holds a block of events from the first one on, most of it still to come.
+TEST_F(IndexFileTest, ManyThreadsDoNotMakeItUseless) {
+  LongTraceOptions long_trace;
+  long_trace.events = 800'000;
+  long_trace.threads = 24;
+  long_trace.live_blocks = 300;
+  long_trace.sites = 4;
+  LongTraceFacts facts;
+  ASSERT_TRUE(WriteLongTrace(trace_, long_trace, &facts).ok());
+  options_ = {};
+  for (const double share : {0.95, 0.55}) {
+    options_.to_share = share;
+    const auto plain = AnalyzeTrace(trace_, options_);
+    ASSERT_TRUE(plain.ok());
+    expected_ = EncodeTrace(*plain);
+    EXPECT_TRUE(Ask());
+    EXPECT_TRUE(use_.used);
+    EXPECT_GE(use_.states, 2u);
+    EXPECT_LT(use_.event_bytes_decoded * 2, plain->event_bytes_decoded);
+  }
+  EXPECT_LT(use_.bytes * 4, fs::file_size(trace_));
+}
+
+TEST_F(IndexFileTest, ADirectoryThatIsNoneIsTold) {
+  index_.beside = false;
+  index_.directory = Path("plain");
+  std::ofstream(index_.directory) << "precious";
+  EXPECT_TRUE(Ask());
+  ASSERT_EQ(warnings_.size(), 1u);
+  EXPECT_TRUE(warnings_[0].ends_with("Not a directory")) << warnings_[0];
+  EXPECT_EQ(Content(index_.directory), "precious");
 }
 
 TEST_F(IndexFileTest, BuildersAtTheSameTimeDoNotHurtEachOther) {
