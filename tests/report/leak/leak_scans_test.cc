@@ -209,7 +209,7 @@ TEST(LeakScanTest, WhatWasNotScannedIsListed) {
                     "/dev/dri/card0");
   world.scan.Thread(4243, 2, ScanThreadState::kUnparked, {});
   EXPECT_THAT(world.Check().notes,
-              testing::UnorderedElementsAre(testing::HasSubstr("1 mapping, 8192 bytes: /dev/dri"),
+              testing::UnorderedElementsAre(testing::HasSubstr("1 mapping, 8,192 bytes: /dev/dri"),
                                             testing::HasSubstr("1 thread did not stop")));
 }
 
