@@ -52,40 +52,87 @@ missing_packages() {
   done
 }
 
+# Whether somebody sits there who can be asked for a password. Steps below have another standard input.
+if [[ -t 0 ]]; then MAY_ASK=1; else MAY_ASK=0; fi
+
 # as_root COMMAND...: by sudo where we are not root. Asks for a password only on a terminal.
 as_root() {
   if ((EUID == 0)); then
     "$@"
-  elif [[ -t 0 ]]; then
+  elif ((MAY_ASK)); then
     sudo -- "$@"
   else
     sudo -n -- "$@"
   fi
 }
 
-# apt_get LOG ARGS...: what it says goes to LOG.
+# become_root PACKAGE...: that as_root will work, before anything is begun; else how to install them.
+become_root() {
+  local by_hand
+  ((EUID != 0)) || return 0
+  by_hand="as root: apt-get install --no-install-recommends $*"
+  if ! command -v sudo >/dev/null; then
+    fail "Debian packages are missing, and this is neither root nor is there sudo" "$by_hand"
+  fi
+  sudo -n true 2>/dev/null && return
+  if ((!MAY_ASK)); then
+    fail "Debian packages are missing, and sudo wants a password but there is no terminal" "$by_hand"
+  fi
+  say "apt-get runs by sudo, which asks for your password"
+  sudo -v || fail "Debian packages are missing, and sudo refused: it said why" "$by_hand"
+}
+
+# apt_get LOG ARGS...: what it says goes to LOG, in English, as tell_progress reads it.
 apt_get() {
   local log=$1
   shift
-  as_root env DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=a \
+  as_root env LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=a \
     apt-get -o DPkg::Lock::Timeout=300 -q "$@" >"$log" 2>&1 </dev/null
+}
+
+# tell_progress LOG: what `apt-get install` has said in LOG so far: how much it will be, as soon as that
+# is known, and on a terminal how far it is, every 15 seconds. Runs until it is killed.
+tell_progress() {
+  local log=$1 packages='' line now said=-15
+  SECONDS=0
+  while sleep 1 >/dev/null; do
+    if [[ -z $packages ]]; then
+      packages=$(sed -n 's/^.* upgraded, \([0-9]*\) newly installed.*/\1/p' "$log" || true)
+      line=$(grep -E '^(Need to get|After this operation)' "$log" | sed 's/\.$//' | paste -sd';' || true)
+      if [[ -z $packages || $line != *After* ]]; then
+        packages=''
+        continue
+      fi
+      printf '    %s packages with what they need. %s.\n' "$packages" "${line//;/. }"
+      said=$SECONDS
+    elif [[ -t 1 ]] && ((SECONDS - said >= 15)); then
+      now=$(awk '/^Get:/ { ++got } /^Unpacking / { ++unpacked } /^Setting up / { ++ready }
+        END { printf "fetched %d, unpacked %d, ready %d", got, unpacked, ready }' "$log")
+      printf '    %s of %s packages\n' "$now" "$packages"
+      said=$SECONDS
+    fi
+  done </dev/null 2>/dev/null
 }
 
 # fetch_packages NAME...: says why when it fails. That the lists could not be
 # read is told only then: a broken third-party source often does not matter.
 fetch_packages() {
-  local logs status=0 what='reading the package lists'
+  local logs status=0 what='reading the package lists' teller
   logs=$(mktemp -d)
   if apt_get "$logs/update" update; then
     what='installing the packages'
+    tell_progress "$logs/install" &
+    teller=$!
     apt_get "$logs/install" install -y --no-install-recommends "$@" || status=$?
+    kill "$teller" 2>/dev/null || true
+    wait "$teller" 2>/dev/null || true
   else
     status=$?
   fi
   if ((status)); then
     {
       printf '%s: %s failed: apt-get: exit status %d. It said:\n' "$SCRIPT_NAME" "$what" "$status"
-      cat "$logs/update" "$logs/install" 2>/dev/null | grep -E '^(W|E|Err)[: ]' | head -n 6 |
+      cat "$logs/update" "$logs/install" 2>/dev/null | grep -E '^(W|E|Err|sudo)[: ]' | head -n 6 |
         sed 's/^/  /' || true
       tail -q -n 10 "$logs/install" 2>/dev/null | sed 's/^/  /' || true
     } >&2
@@ -113,14 +160,7 @@ install_packages() {
     say "Debian packages ($*): all ${#wanted[@]} are installed"
     return
   fi
-  if ((EUID != 0)) && ! command -v sudo >/dev/null; then
-    fail "Debian packages are missing, and this is neither root nor is there sudo" \
-      "as root: apt-get install --no-install-recommends ${missing[*]}"
-  fi
-  if ((EUID != 0)) && [[ ! -t 0 ]] && ! sudo -n true 2>/dev/null; then
-    fail "Debian packages are missing, and sudo wants a password but there is no terminal" \
-      "as root: apt-get install --no-install-recommends ${missing[*]}"
-  fi
+  become_root "${missing[@]}"
   say "Debian packages ($*): installing ${#missing[@]} of ${#wanted[@]}: ${missing[*]}"
   fetch_packages "${missing[@]}" || exit 1
 }
@@ -134,6 +174,17 @@ build_jobs() {
   jobs=$((${memory_kib:-1048576} / 1048576))
   ((jobs < 1)) && jobs=1
   echo $((jobs < processors ? jobs : processors))
+}
+
+# tell_what_is_left_out BUILD_DIRECTORY: a build without node or npm's packages works, but for one format.
+tell_what_is_left_out() {
+  local why
+  why=$(sed -n 's/^MEMTRACE_HTML_LEFT_OUT:INTERNAL=//p' "$1/CMakeCache.txt")
+  [[ -n $why ]] || return 0
+  say "left out: memtrace report --format html, for $why"
+  if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
+    echo "    with it: apt-get install nodejs npm, then $SCRIPT_NAME again"
+  fi
 }
 
 # A step whose output matters only when it fails.
