@@ -6,7 +6,8 @@
 #     NAME name
 #     COMMAND program argument...       a target's name stands for its file, before and behind
 #                                       its add_executable
-#     [BASELINE file]                   leaks that are known: only new and grown ones fail
+#     [BASELINE file]                   leaks that are known: only new and grown ones fail. It is
+#                                       made by: MEMTRACE_UPDATE_BASELINE=1 ctest -L leak
 #     [SUPPRESSIONS file...]            Valgrind's or LeakSanitizer's, as they are
 #     [FAIL_ON kind...]                 definite (the default) indirect possible reachable unfreed
 #                                       all none

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <set>
@@ -205,6 +206,12 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence, boo
   return not_written != 0 ? not_written : result.exit_code();
 }
 
+// ctest hands no option to the tests that memtrace_add_leak_test made, but its environment.
+bool EnvironmentAsksForUpdate() {
+  const char* value = std::getenv("MEMTRACE_UPDATE_BASELINE");
+  return value != nullptr && (std::strcmp(value, "1") == 0 || std::strcmp(value, "on") == 0);
+}
+
 // The program's own failure is what counts; the gate's verdict is printed all the same.
 int RunAndCheck(const CheckFlags& flags, CheckOptions& options) {
   std::optional<ScratchDirectory> scratch;
@@ -251,7 +258,10 @@ void RemoveEarlierVerdicts(const std::vector<std::string>& words) {
   RemoveAndTell(OutputsAmong(words));
 }
 
-int CheckSession(const CheckFlags& flags) {
+int CheckSession(const CheckFlags& given) {
+  CheckFlags flags = given;
+  // A whole ctest has it in its environment, and those of its tests that have no baseline, too.
+  flags.update_baseline |= !flags.baseline.empty() && EnvironmentAsksForUpdate();
   CheckOptions options;
   if (const absl::Status status = ParseCheckFlags(flags, &options); !status.ok()) {
     return FailWithout(options.outputs, status);
