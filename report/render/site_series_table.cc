@@ -76,7 +76,7 @@ std::string SeriesText(const ReportView& view, const TextOptions& options) {
   text += only.Take();
   for (const Site* site : sites) {
     const std::string fingerprint = view.Fingerprint(site->stack, site->function);
-    std::string caller = options.style.Name(view.CallerText(site->stack));
+    std::string caller = CallerInSentence(view, site->stack, options);
     if (!options.full) {
       const size_t room = options.style.width - fingerprint.size() - 4;
       caller = KeepBeginning(caller, room, options.style.ellipsis());

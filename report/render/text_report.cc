@@ -24,6 +24,14 @@ absl::string_view LastComponents(absl::string_view path, int count) {
   return path.substr(cut + 1);
 }
 
+// Of a place below `directory` what stands behind it; false: it is elsewhere.
+bool MakeRelative(absl::string_view directory, std::string* place) {
+  const std::string home = absl::StrCat(directory, "/");
+  if (home.size() == 1 || !absl::StartsWith(*place, home)) return false;
+  place->erase(0, home.size());
+  return true;
+}
+
 std::string GrowthAndPhases(const ReportView& view, const TextOptions& options) {
   return absl::StrCat(GrowthText(view, options), TimelineByText(view, options),
                       PhasesText(view, options));
@@ -97,10 +105,7 @@ std::string FrameText(absl::string_view directory, const Frame& frame, size_t wi
   const Style& style = options.style;
   const std::string whole = FrameName(frame);
   std::string place = PlaceText(frame);
-  const std::string home = absl::StrCat(directory, "/");
-  if (home.size() > 1 && absl::StartsWith(place, home)) {
-    place = place.substr(home.size());
-  } else if (!options.full) {
+  if (!MakeRelative(directory, &place) && !options.full) {
     place = std::string(LastComponents(place, 2));  // where a build was says little
   }
   const Ink place_ink = frame.role == FrameRole::kProject && !frame.file.empty() ? Ink::kPlace
@@ -158,7 +163,9 @@ std::string NameInSentence(absl::string_view function, absl::string_view place,
 std::string CallerInSentence(const ReportView& view, StackId stack, const TextOptions& options) {
   const Frame* const frame = view.Caller(stack);
   if (frame == nullptr) return options.style.Name(view.CallerText(stack));
-  return NameInSentence(FrameName(*frame), PlaceText(*frame), options);
+  std::string place = PlaceText(*frame);
+  MakeRelative(view.analysis().process.working_directory, &place);
+  return NameInSentence(FrameName(*frame), place, options);
 }
 
 std::string AllocationName(const ReportView& view, StackId stack,

@@ -243,10 +243,10 @@ TEST(JsonTest, GrowingCallersAreThoseOfTheHeadline) {
   EXPECT_EQ(report["growing"][1]["in_verdict"], true);
   EXPECT_EQ(report["growing"][2]["in_verdict"], false);
   EXPECT_EQ(GrowingVerdict(trace.View(), {}),
-            "2 call sites grow without end, by 460 B/s; most: Work(int) /work/a.cc:25");
+            "2 call sites grow without end, by 460 B/s; most: Work(int) a.cc:25");
   trace.analysis.process.duration_ns = 405'000'000;
   EXPECT_EQ(GrowingVerdict(trace.View(), {}),
-            "2 call sites rose until the end of a short run, by 460 B/s; most: Work(int) /work/a.cc:25");
+            "2 call sites rose until the end of a short run, by 460 B/s; most: Work(int) a.cc:25");
 }
 
 TEST(JsonTest, HostileNamesStayStrings) {

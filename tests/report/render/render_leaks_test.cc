@@ -98,7 +98,7 @@ TEST(LeakTextTest, SummaryAndRecordsReadLikeMemchecks) {
 TEST(LeakTextTest, TheVerdictNamesWhatIsLost) {
   Leaky trace;
   EXPECT_THAT(Text(trace.View(), TextSection::kSummary),
-              HasSubstr("Verdict    48 B lost for certain, 16 B of it directly; most: MakePair /work/pair.c:12\n"
+              HasSubstr("Verdict    48 B lost for certain, 16 B of it directly; most: MakePair pair.c:12\n"
                         "  Program"));
   LeakScan& scan = trace.analysis.leak_scans[0];
   scan.reason = format::ScanReason::kRequest;

@@ -114,6 +114,13 @@ TEST_F(SeriesTest, TextHasTheHighestPeakFirstAndSaysHowMany) {
   EXPECT_THAT(first, Not(HasSubstr("Small()")));
 }
 
+TEST_F(SeriesTest, TextNamesFilesFromWhereTheProgramRan) {
+  Site& site = made_up_.AddSite(made_up_.Stack({{"Late()", "/work/src/l.cc", 4}}), 1, 900, 1);
+  site.peak_bytes = 900;
+  site.series = {{.interval = 9, .allocations = 1, .live_blocks = 1, .live_bytes = 900, .bytes_allocated = 900}};
+  EXPECT_THAT(Text(80), HasSubstr("\n  Late() src/l.cc:4  "));
+}
+
 TEST_F(SeriesTest, TextFitsTheTerminal) {
   made_up_.AddSite(made_up_.Stack({{std::string(300, 'x') + "()", "/a/" + std::string(200, 'y'), 1}}),
                    1, 8, 1);
