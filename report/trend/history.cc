@@ -56,7 +56,8 @@ Amounts ReadAmounts(const Json& json) {
 }  // namespace
 
 std::string HistoryFile(const std::string& directory) {
-  return absl::StrCat(directory, "/history.jsonl");
+  const bool closed = !directory.empty() && directory.back() == '/';
+  return absl::StrCat(directory, closed ? "" : "/", "history.jsonl");
 }
 
 std::string NightLine(const Night& night, size_t most_sites) {

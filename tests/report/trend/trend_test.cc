@@ -326,6 +326,21 @@ TEST(TrendFormatsTest, SayThatOnlySomeSitesWereLookedAt) {
   EXPECT_EQ(nlohmann::json::parse(json.text())["match"], "Other|More");
 }
 
+TEST(TrendFormatsTest, OfTooFewNightsNothingIsSaidToBeSteady) {
+  const auto text = [](const std::vector<uint64_t>& leaks) {
+    const History history = Nights(leaks);
+    return RenderTrendText(*FindTrends(history, {}), "history", {});
+  };
+  EXPECT_THAT(text({100, 100}), Not(HasSubstr("STEADY")));
+  EXPECT_THAT(text({100}), Not(HasSubstr("STEADY")));
+  EXPECT_THAT(text({100}), HasSubstr("SITES  1 site\n"));
+}
+
+TEST(HistoryFileTest, IsNamedAsOneWouldWriteIt) {
+  EXPECT_EQ(HistoryFile("history/"), "history/history.jsonl");
+  EXPECT_EQ(HistoryFile("history"), "history/history.jsonl");
+}
+
 TEST(SparklineTest, ShowsTheHighestFullAndNothingAsEmpty) {
   EXPECT_EQ(Sparkline({0, 1, 8}, 10, false), "_:#");
   EXPECT_EQ(Sparkline({0, 0, 0}, 10, false), "___");
