@@ -201,7 +201,22 @@ class Text {
 
   void SuppressionUse() {
     std::vector<std::string> used, unused;
+    // Of the runtime several have one name, which is told once.
+    std::vector<Suppression> rules;
     for (const Suppression& one : report_.suppressions->all()) {
+      const auto same = std::find_if(rules.begin(), rules.end(), [&one](const Suppression& rule) {
+        return rule.built_in && one.built_in && rule.name == one.name &&
+               rule.of_frees == one.of_frees;
+      });
+      if (same == rules.end()) {
+        rules.push_back(one);
+        continue;
+      }
+      same->records += one.records;
+      same->blocks += one.blocks;
+      same->bytes += one.bytes;
+    }
+    for (const Suppression& one : rules) {
       if (one.records > 0) {
         const std::string what = one.of_frees ? render::Plural(one.records, "wrong free")
                                               : leak::AmountText({one.bytes, one.blocks});

@@ -93,6 +93,22 @@ class FormatsTest : public ::testing::Test {
   Validator validator;
 };
 
+// There are three of the environment, for three functions.
+TEST(GateTextTest, WhatTheRuntimeKeepsIsToldOnceByName) {
+  MadeUpGate gate;
+  const uint32_t app = gate.AddProcess("app");
+  for (const char* function : {"setenv", "putenv"}) {
+    const StackId stack = gate.made_up.Stack(
+        {Libc(function), {"main", "/work/src/main.c", 3}, Libc("__libc_start_main")});
+    gate.made_up.AddSite(stack, 1, 1, 0);
+    gate.AddLeak(app, LeakKind::kReachable, stack, 10, 1);
+  }
+  gate.suppressions.AddBuiltIn();
+  gate.Judge();
+  EXPECT_THAT(RenderGateText(gate.Report()),
+              HasSubstr("suppressed: 20 bytes in 2 blocks  runtime: environment\n"));
+}
+
 TEST_F(FormatsTest, TextSaysTheVerdictFirstAndFits) {
   const std::string text = RenderGateText(gate.Report());
   EXPECT_THAT(text, StartsWith("memtrace check: FAILED: 2 leaks that the baseline does not allow, "
