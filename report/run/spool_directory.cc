@@ -90,7 +90,9 @@ absl::StatusOr<RunRecord> SpoolDirectory::ReadRunRecord() const {
   if (line == text.npos || !absl::SimpleAtoi(text.substr(0, line), &record.root_pid) ||
       text.size() < line + 3 || text.back() != '\n') {
     return absl::FailedPreconditionError(absl::StrCat(
-        path_, " is not the directory that an interrupted run left: no usable ", kRunRecordName));
+        path_, " is not the directory that an interrupted run left (.NAME.spool.XXXXXX): ",
+        fd.ok() ? "its file " : "it has no file ", kRunRecordName,
+        fd.ok() ? " is damaged" : ""));
   }
   record.output = text.substr(line + 1, text.size() - line - 2);
   return record;

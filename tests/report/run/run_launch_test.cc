@@ -362,7 +362,8 @@ TEST(SpoolDirectoryTest, SaysWhyItCannotBe) {
   EXPECT_THAT(std::string(SpoolDirectory::Create(directory / "no/out.mtr").status().message()),
               HasSubstr("No such file or directory"));
   EXPECT_FALSE(SpoolDirectory::Open(directory / "file").ok());
-  EXPECT_FALSE(SpoolDirectory::Open(directory.path())->ReadRunRecord().ok());
+  EXPECT_THAT(std::string(SpoolDirectory::Open(directory.path())->ReadRunRecord().status().message()),
+              HasSubstr("it has no file RUN"));
 }
 
 TEST(SpoolDirectoryTest, DoublesThePercentSignsOfItsPath) {
