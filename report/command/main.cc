@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -176,6 +177,19 @@ void HoldStandardDescriptors() {
   }
 }
 
+// Without what CLI11 adds in words of its own: what is required the usage shows, and which options
+// do not go together is told by who gives them both.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    std::string words = CLI::Formatter::make_option_opts(option);
+    for (const char* added : {" REQUIRED", " Excludes:"}) {
+      words = words.substr(0, words.find(added));
+    }
+    return words;
+  }
+};
+
 int RunCommandLine(int argc, char** argv) {
   CLI::App app("Records every heap allocation of a program, with its exact stack, and\n"
                "reports where the memory went.",
@@ -183,6 +197,7 @@ int RunCommandLine(int argc, char** argv) {
   app.set_version_flag("--version", "memtrace " MEMTRACE_VERSION);
   app.set_help_flag("-h,--help", "This text; behind a command, about that");
   app.require_subcommand(0, 1);
+  app.formatter(std::make_shared<HelpFormatter>());
   app.get_formatter()->label("SUBCOMMAND", "COMMAND");
   app.get_formatter()->label("Subcommands", "Commands");
   app.footer(

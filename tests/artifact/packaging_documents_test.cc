@@ -107,6 +107,14 @@ TEST(DocumentsTest, ProgramListsItsCommands) {
   }
 }
 
+TEST(DocumentsTest, HelpIsInItsOwnWords) {
+  for (const std::string& command : ProgramAndCommands()) {
+    const std::string help = Shell(kMemtrace + " " + command + " --help").output;
+    EXPECT_EQ(help.find("REQUIRED"), std::string::npos) << help;
+    EXPECT_EQ(help.find("Excludes:"), std::string::npos) << help;
+  }
+}
+
 TEST(ManPageTest, ExistsForEveryCommandAndExplainsExactlyItsOptions) {
   for (const std::string& command : ProgramAndCommands()) {
     ASSERT_TRUE(fs::exists(PageOf(command))) << PageOf(command);
