@@ -201,8 +201,8 @@ absl::Status ParseCheckFlags(const CheckFlags& flags, CheckOptions* parsed) {
     auto baseline = ReadBaseline(flags.baseline, /*may_be_absent=*/flags.update_baseline);
     if (absl::IsNotFound(baseline.status())) {
       return absl::NotFoundError(
-          absl::StrCat(baseline.status().message(), "; --update-baseline makes it, and of a test of "
-                       "ctest MEMTRACE_UPDATE_BASELINE=1 in the environment"));
+          absl::StrCat(baseline.status().message(), "; --update-baseline makes it, or "
+                       "MEMTRACE_UPDATE_BASELINE=1 in the environment, as for ctest"));
     }
     if (!baseline.ok()) return baseline.status();
     options.baseline = *std::move(baseline);
