@@ -73,6 +73,7 @@ TEST_F(DebTest, KeepsToDebiansLayout) {
        {"-rwxr-xr-x root/root ./usr/bin/memtrace", "-rw-r--r-- root/root ./usr/lib/libmemtrace.so",
         "-rw-r--r-- root/root ./usr/share/doc/memtrace/copyright",
         "-rw-r--r-- root/root ./usr/share/doc/memtrace/changelog.Debian.gz",
+        "-rw-r--r-- root/root ./usr/share/doc/memtrace/docs/report.md",
         "-rw-r--r-- root/root ./usr/share/man/man1/memtrace.1.gz",
         "-rw-r--r-- root/root ./usr/share/man/man1/memtrace-run.1.gz",
         "-rw-r--r-- root/root ./usr/include/memtrace.h",

@@ -5,6 +5,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <regex>
+#include <set>
 #include <string>
 
 #include "tests/artifact/packaging_shell.h"
@@ -54,6 +56,41 @@ TEST_F(InstallTest, HasEveryPart) {
         "share/doc/memtrace/LICENSE", "share/doc/memtrace/README.md"}) {
     EXPECT_TRUE(fs::is_regular_file(prefix() / file)) << file;
   }
+}
+
+// What the documents and manual pages refer to has come with them.
+TEST_F(InstallTest, HasTheDocumentsThatAreReferredTo) {
+  const auto find_all = [](const std::string& text, const std::string& pattern) {
+    std::set<std::string> found;
+    const std::regex expression(pattern);
+    for (std::sregex_iterator it(text.begin(), text.end(), expression), end; it != end; ++it) {
+      found.insert((*it)[1]);
+    }
+    return found;
+  };
+  const fs::path documents = prefix() / "share/doc/memtrace";
+  int references = 0;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(documents)) {
+    if (entry.path().extension() != ".md") continue;
+    for (const std::string& link : find_all(ReadFile(entry.path().string()), "\\]\\(([^)#:]+\\.md)[)#]")) {
+      if (link.starts_with("../web/")) continue;  // for who builds it
+      EXPECT_TRUE(fs::exists(entry.path().parent_path() / link)) << entry.path() << " refers to " << link;
+      ++references;
+    }
+  }
+  EXPECT_GE(references, 50);
+  references = 0;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(prefix() / "share/man")) {
+    if (!entry.is_regular_file()) continue;
+    const std::string page = std::regex_replace(ReadFile(entry.path().string()), std::regex("\\\\-"), "-");
+    for (const std::string& name : find_all(page, "([A-Za-z/-]+\\.md)")) {
+      EXPECT_TRUE(fs::exists(prefix() / name) || fs::exists(documents / name) ||
+                  fs::exists(documents / "docs" / name)) << entry.path() << " refers to " << name;
+      EXPECT_FALSE(name.starts_with("docs/")) << entry.path() << ": " << name << " is of the sources";
+      ++references;
+    }
+  }
+  EXPECT_GE(references, 5);
 }
 
 TEST_F(InstallTest, HasNothingOfTheTestsAndExamples) {
