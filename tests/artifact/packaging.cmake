@@ -12,3 +12,4 @@ foreach(test IN ITEMS packaging_documents_test packaging_install_test packaging_
     packaging_leak_test_test)
   add_dependencies(${test} memtrace memtrace_preload)
 endforeach()
+add_dependencies(packaging_documents_test example_leaks)

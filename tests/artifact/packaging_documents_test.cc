@@ -225,6 +225,39 @@ TEST(MarkdownTest, ShowsLinesOfExamplesThatCallSomething) {
   EXPECT_GE(shown, 5);
 }
 
+// The labels of the summary and the headings, in their order: what a report consists of.
+std::vector<std::string> PartsOfReport(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream lines(text);
+  std::smatch match;
+  for (std::string line; std::getline(lines, line);) {
+    if (std::regex_search(line, match, std::regex("^(  [A-Z][a-z]+|[A-Z][A-Z ]+[A-Z])  "))) {
+      parts.push_back(match[1]);
+    }
+  }
+  return parts;
+}
+
+// The reports of examples/leaks that the documents show are as one is today.
+TEST(MarkdownTest, ShowsReportsAsTheyAre) {
+  TempDir directory;
+  const std::string trace = "'" + directory / "leaks.mtr" + "'";
+  const CommandResult report = Shell(kMemtrace + " run -q -o " + trace + " -- " MEMTRACE_BUILD_DIR
+                                     "/examples/leaks && " + kMemtrace + " report " + trace);
+  ASSERT_EQ(report.exit_status, 0) << report.output;
+  const std::vector<std::string> today = PartsOfReport(report.output);
+  for (const auto& [page, least] : {std::pair("/README.md", 15), std::pair("/docs/report.md", 13)}) {
+    const std::string text = ReadFile(std::string(MEMTRACE_SOURCE_DIR) + page);
+    const size_t begin = text.find("\nmemtrace report  leaks.mtr\n");
+    ASSERT_NE(begin, std::string::npos) << page;
+    const std::vector<std::string> shown =
+        PartsOfReport(text.substr(begin, text.find("\n```", begin) - begin));
+    ASSERT_GE(shown.size(), static_cast<size_t>(least)) << page;
+    ASSERT_LE(shown.size(), today.size()) << page;
+    EXPECT_EQ(shown, std::vector<std::string>(today.begin(), today.begin() + shown.size())) << page;
+  }
+}
+
 // What bash offers after these words; the last one is being typed.
 Names BashOffers(const std::vector<std::string>& words) {
   std::string array, line;
