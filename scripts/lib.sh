@@ -95,7 +95,8 @@ apt_get() {
 tell_progress() {
   local log=$1 packages='' line now said=-15
   SECONDS=0
-  while sleep 1 >/dev/null; do
+  # An interrupt ends the script but not what it has in the background.
+  while kill -0 $$ && sleep 1 >/dev/null; do
     if [[ -z $packages ]]; then
       packages=$(sed -n 's/^.* upgraded, \([0-9]*\) newly installed.*/\1/p' "$log" || true)
       line=$(grep -E '^(Need to get|After this operation)' "$log" | sed 's/\.$//' | paste -sd';' || true)
