@@ -91,7 +91,7 @@ format::ScanShow ShowOf(const LeaksFlags& flags) {
 }
 
 std::string WhyNotAtOnce(int pid, const LeakSignal& signal) {
-  if (IsStopped(pid)) return "it is stopped";
+  if (std::string why = WhyItStands(pid); !why.empty()) return why;
   if (signal.number == 0) return "started with MEMTRACE_LEAK_SIGNAL=N it answers at once";
   if (!signal.has_handler) {
     return absl::StrCat("it has no handler any more for signal ", signal.number,
@@ -106,9 +106,8 @@ std::string WhyNotAtOnce(int pid, const LeakSignal& signal) {
 
 absl::Status DidNotAnswer(int pid, const RunningTrace& trace, const LeakSignal& signal) {
   const std::string silence = absl::StrCat("process ", pid, " did not answer: ");
-  if (IsStopped(pid)) {
-    return absl::DeadlineExceededError(
-        absl::StrCat(silence, "it is stopped; --timeout waits longer"));
+  if (const std::string stands = WhyItStands(pid); !stands.empty()) {
+    return absl::DeadlineExceededError(absl::StrCat(silence, stands, "; --timeout waits longer"));
   }
   const std::string why =
       HasAllocations(trace)

@@ -9,6 +9,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "report/pressure/freezer.h"
+#include "report/pressure/kernel_files.h"
 
 namespace memtrace::report {
 
@@ -39,15 +41,18 @@ bool ThreadHasEnded(const std::string& task) {
   return state.empty() || state.front() == 'Z' || state.front() == 'X';
 }
 
-bool IsStopped(int pid) {
+std::string WhyItStands(int pid) {
+  // First, for what is frozen as well would not go on when it is continued.
+  if (pressure::IsFrozen(pressure::KernelFiles(), static_cast<uint32_t>(pid)))
+    return "it is frozen by its control group";
   bool any = false;
   for (const ThreadTask& thread : ThreadsOf(pid)) {
     if (ThreadHasEnded(thread.task)) continue;
     const std::string state = StatusField(thread.task, "State:");
-    if (!state.starts_with('T') && !state.starts_with('t')) return false;
+    if (!state.starts_with('T') && !state.starts_with('t')) return "";
     any = true;
   }
-  return any;
+  return any ? "it is stopped" : "";
 }
 
 // "28475 1" of a process that is the first of a namespace within ours. Before Linux 4.1 there is no

@@ -26,8 +26,9 @@ std::vector<ThreadTask> ThreadsOf(int pid);
 // Whether the thread has ended. The first thread of a process may end while the process goes on.
 bool ThreadHasEnded(const std::string& task);
 
-// Whether all threads stand still, by a signal or a debugger.
-bool IsStopped(int pid);
+// Why all threads stand still: "it is stopped" by a signal or a debugger, or frozen by its control
+// group. Empty: they do not.
+std::string WhyItStands(int pid);
 
 // The number that the process has for itself: in its own pid namespace, as in a container.
 uint32_t PidForItself(int pid);

@@ -1,80 +1,12 @@
 #include "report/pressure/memory_cgroup.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
+#include "report/pressure/cgroup_place.h"
 
 namespace memtrace::report::pressure {
 namespace {
-
-struct Mount {
-  std::string root, point;
-};
-
-// Blanks, tabs, line ends and backslashes of paths are \ooo in mountinfo.
-std::string Unescaped(absl::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto digit = [&](size_t at) {
-      return at < text.size() && text[at] >= '0' && text[at] <= '7';
-    };
-    if (text[i] == '\\' && digit(i + 1) && digit(i + 2) && digit(i + 3)) {
-      out.push_back(static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 +
-                                      (text[i + 3] - '0')));
-      i += 3;
-    } else {
-      out.push_back(text[i]);
-    }
-  }
-  return out;
-}
-
-bool ListHas(absl::string_view list, absl::string_view word) {
-  const std::vector<absl::string_view> words = absl::StrSplit(list, ',');
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
-
-// The mount of version 2, or of the hierarchy of version 1 that has the memory controller.
-std::optional<Mount> FindMount(absl::string_view mountinfo, int version) {
-  for (const absl::string_view line : absl::StrSplit(mountinfo, '\n')) {
-    const std::vector<absl::string_view> halves = absl::StrSplit(line, absl::MaxSplits(" - ", 1));
-    if (halves.size() != 2) continue;
-    const std::vector<absl::string_view> left = absl::StrSplit(halves[0], ' ');
-    const std::vector<absl::string_view> right = absl::StrSplit(halves[1], ' ');
-    if (left.size() < 6 || right.size() < 3) continue;
-    const bool wanted = version == 2 ? right[0] == "cgroup2"
-                                     : right[0] == "cgroup" && ListHas(right[2], "memory");
-    if (wanted) return Mount{Unescaped(left[3]), Unescaped(left[4])};
-  }
-  return std::nullopt;
-}
-
-// The line of /proc/PID/cgroup: "0::/path" for version 2, "4:memory:/path" for version 1.
-std::optional<std::string> PathIn(absl::string_view cgroups, int version) {
-  for (const absl::string_view line : absl::StrSplit(cgroups, '\n')) {
-    const std::vector<absl::string_view> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
-    if (parts.size() != 3) continue;
-    if (version == 2 ? parts[0] == "0" && parts[1].empty() : ListHas(parts[1], "memory")) {
-      return std::string(parts[2]);
-    }
-  }
-  return std::nullopt;
-}
-
-std::string DirectoryOf(const KernelFiles& files, const Mount& mount, const std::string& path) {
-  absl::string_view below = path;
-  if (mount.root != "/") absl::ConsumePrefix(&below, mount.root);
-  if (below == "/") below = "";
-  std::string directory = absl::StrCat(mount.point, below);
-  // A group outside of what is mounted here: the mounted one holds us all.
-  return files.Exists(directory) ? directory : mount.point;
-}
 
 std::optional<uint64_t> ReadNumber(const KernelFiles& files, const std::string& path) {
   const auto text = files.Read(path);
@@ -101,22 +33,13 @@ std::optional<uint64_t> Limit(const KernelFiles& files, const MemoryCgroup& cgro
 }  // namespace
 
 absl::StatusOr<MemoryCgroup> FindMemoryCgroup(const KernelFiles& files, uint32_t pid) {
-  const auto groups = files.Read(ProcPath(pid, "cgroup"));
-  if (!groups.ok()) {
-    return absl::Status(groups.status().code(),
-                        absl::StrCat("/proc/PID/cgroup: ", groups.status().message()));
-  }
-  const auto mounts = files.Read("/proc/self/mountinfo");
-  if (!mounts.ok()) {
-    return absl::Status(mounts.status().code(),
-                        absl::StrCat("/proc/self/mountinfo: ", mounts.status().message()));
-  }
+  const auto tables = ReadCgroupTables(files, pid);
+  if (!tables.ok()) return tables.status();
   // Where both are mounted, memory is controlled by the one that has its files.
   for (const int version : {2, 1}) {
-    const auto mount = FindMount(*mounts, version);
-    const auto path = PathIn(*groups, version);
-    if (!mount.has_value() || !path.has_value()) continue;
-    MemoryCgroup cgroup{version, *path, DirectoryOf(files, *mount, *path), mount->point};
+    const auto place = FindCgroup(files, *tables, version, "memory");
+    if (!place.has_value()) continue;
+    MemoryCgroup cgroup{version, place->path, place->directory, place->mount};
     const char* const probe = version == 2 ? "/memory.current" : "/memory.usage_in_bytes";
     if (files.Exists(cgroup.directory + probe)) return cgroup;
   }

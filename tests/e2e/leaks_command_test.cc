@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -311,6 +312,52 @@ TEST_F(LeakScanTest, AskedFromOutsideUnderMemtraceRun) {
   EXPECT_EQ(run.Outcome(), "exit 143") << run.err;
   Load(trace);
   EXPECT_EQ(scans_.size(), 5u);
+}
+
+// A control group for a process of a test, of version 1 or 2.
+class Freezer {
+ public:
+  Freezer() {
+    for (const char* const above : {"/sys/fs/cgroup/freezer", "/sys/fs/cgroup"}) {
+      const std::string group = std::string(above) + "/memtrace-test-" + std::to_string(getpid());
+      if (!Exists(std::string(above) + "/cgroup.procs") || mkdir(group.c_str(), 0755) != 0) continue;
+      group_ = group;
+      break;
+    }
+  }
+  ~Freezer() {
+    if (!group_.empty()) rmdir(group_.c_str());
+  }
+  bool Take(pid_t pid) const { return Write("/cgroup.procs", std::to_string(pid)); }
+  bool Freeze(bool frozen) const {
+    return Write("/freezer.state", frozen ? "FROZEN" : "THAWED") ||
+           Write("/cgroup.freeze", frozen ? "1" : "0");
+  }
+
+ private:
+  bool Write(const std::string& file, const std::string& text) const {
+    return !group_.empty() && Exists(group_ + file) &&
+           (std::ofstream(group_ + file) << text << std::flush).good();
+  }
+  std::string group_;
+};
+
+// As by docker pause.
+TEST_F(LeakScanTest, AskedOfWhatIsFrozen) {
+  const Freezer freezer;
+  Process process(Traced(StillAfter("", "62"), directory_.path()));
+  ASSERT_TRUE(process.AwaitOutput("ready\n"));
+  if (!freezer.Take(process.pid()) || !freezer.Freeze(true)) {
+    GTEST_SKIP() << "no control group can be made here";
+  }
+  Settle();
+  const Result leaks = AskForLeaks(process.pid(), "2");
+  freezer.Freeze(false);
+  EXPECT_EQ(leaks.Outcome(), "exit 2");
+  EXPECT_THAT(leaks.err, HasSubstr(" did not answer: it is frozen by its control group; --timeout "
+                                   "waits longer\n"));
+  process.Signal(SIGKILL);
+  process.Wait(20);
 }
 
 TEST_F(LeakScanTest, AskedForWhatIsNotTraced) {

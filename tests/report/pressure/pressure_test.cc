@@ -10,6 +10,7 @@
 
 #include "format/record_decoder.h"
 #include "report/model/timeline.h"
+#include "report/pressure/freezer.h"
 #include "report/pressure/kernel_files.h"
 #include "report/pressure/memory_cgroup.h"
 #include "report/pressure/oom_watch.h"
@@ -121,6 +122,28 @@ TEST_F(RecordedMachine, FindsTheGroupOfVersionTwoAndTheLimitAroundIt) {
   EXPECT_EQ(figures.oom_kill, 0u);
   EXPECT_EQ(figures.stall_some_us, 123u);
   EXPECT_EQ(figures.stall_full_us, 45u);
+}
+
+// No state of its threads tells of it.
+TEST_F(RecordedMachine, IsFrozenByVersionTwo) {
+  Version2();
+  EXPECT_FALSE(IsFrozen(files(), 42)) << "before Linux 5.2 nothing is said";
+  Write("sys/fs/cgroup/user.slice/app/cgroup.events", "populated 1\nfrozen 0\n");
+  EXPECT_FALSE(IsFrozen(files(), 42));
+  Write("sys/fs/cgroup/user.slice/app/cgroup.events", "populated 1\nfrozen 1\n");
+  EXPECT_TRUE(IsFrozen(files(), 42));
+  EXPECT_FALSE(IsFrozen(files(), 43)) << "there is none";
+}
+
+TEST_F(RecordedMachine, IsFrozenByVersionOne) {
+  Write("proc/self/mountinfo",
+        "34 31 0:31 / /sys/fs/cgroup/freezer rw,relatime - cgroup cgroup rw,freezer\n"
+        "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n");
+  Write("proc/42/cgroup", "6:freezer:/docker/job\n4:memory:/other\n0::/\n");
+  Write("sys/fs/cgroup/freezer/docker/job/freezer.state", "THAWED\n");
+  EXPECT_FALSE(IsFrozen(files(), 42));
+  Write("sys/fs/cgroup/freezer/docker/job/freezer.state", "FROZEN\n");
+  EXPECT_TRUE(IsFrozen(files(), 42));
 }
 
 TEST_F(RecordedMachine, FindsTheGroupOfVersionOneBesideAnEmptyVersionTwo) {
