@@ -1,6 +1,7 @@
 #include "report/command/command_report.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -180,9 +181,13 @@ absl::StatusOr<AnalyzedTrace> AnalyzeUntilInterrupted(const ReportFlags& flags,
   return trace;
 }
 
-// False: before it came to what was asked for.
-bool WarnInterrupted(const Analysis& analysis) {
-  const bool has_any = analysis.range.to_ns > analysis.range.from_ns;
+// False: before it came to what was asked for. `scan`: 0, or the one that the report is about.
+bool WarnInterrupted(const Analysis& analysis, uint32_t scan) {
+  const bool has_any =
+      analysis.range.to_ns > analysis.range.from_ns &&
+      (scan == 0 || std::ranges::any_of(analysis.leak_scans, [scan](const LeakScan& each) {
+         return each.number == scan;
+       }));
   std::fprintf(stderr, "memtrace: %s\n",
                has_any ? InterruptionText(analysis).c_str()
                        : "the reading was interrupted before it came to what was asked for: there "
@@ -192,11 +197,11 @@ bool WarnInterrupted(const Analysis& analysis) {
 
 // Whether there is something to report, though the reading may have been interrupted: then it says
 // so, and the exit status will.
-bool GoesOn(const Analysis& analysis, Progress* progress, int* exit_code) {
+bool GoesOn(const Analysis& analysis, uint32_t scan, Progress* progress, int* exit_code) {
   if (!analysis.coverage.interrupted) return true;
   *exit_code = kExitInterrupted;
   progress->Clear();
-  return WarnInterrupted(analysis);
+  return WarnInterrupted(analysis, scan);
 }
 
 // For the sites that were chosen by their names. An interruption that came before was
@@ -367,7 +372,7 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
   Summary summary;
   auto& trace = LeakUntilExit(AnalyzeUntilInterrupted(flags, &*options, &symbolizer, &summary));
   if (!trace.ok()) return trace.status();
-  if (!GoesOn(trace->analysis, &progress, exit_code)) return absl::OkStatus();
+  if (!GoesOn(trace->analysis, options->scan, &progress, exit_code)) return absl::OkStatus();
 
   const StackTable& stacks = *trace->stacks;
   const SiteSymbols& symbols = LeakUntilExit(SiteSymbols(
@@ -381,7 +386,8 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
     absl::StatusOr<AnalyzedTrace> of_sites = ChooseSites(flags, *trace, *view, &*options);
     if (!of_sites.ok()) return of_sites.status();
     chosen = *std::move(of_sites);
-    if (!trace->analysis.coverage.interrupted && !GoesOn(chosen.analysis, &progress, exit_code)) {
+    if (!trace->analysis.coverage.interrupted &&
+        !GoesOn(chosen.analysis, options->scan, &progress, exit_code)) {
       return absl::OkStatus();
     }
     view = ReportView::Create(chosen.analysis, symbols, options->frames);

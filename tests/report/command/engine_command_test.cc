@@ -350,6 +350,23 @@ TEST_F(EngineCommandTest, CtrlCWhileTheIndexIsMadeReportsWhatWasRead) {
   }
 }
 
+// It was not read that there is none.
+TEST_F(EngineCommandTest, BeforeTheScanThatIsAskedForThereIsNothingToReport) {
+  LongTraceOptions options;
+  options.events = 1'000'000;
+  MakeTrace("long.mtr", options);
+  Start({"report", "--index", "off", "--jobs", "1", "--tables", "leaks", "--scan", "1", Path("long.mtr")}, true,
+        true);
+  AwaitTheStall();
+  kill(process_, SIGINT);
+  GoOn();
+  const std::string said = ReadTerminal();
+  EXPECT_EQ(WEXITSTATUS(Wait()), 130);
+  EXPECT_THAT(said, HasSubstr("memtrace: the reading was interrupted before it came to what was asked for: "
+                              "there is nothing to report"));
+  EXPECT_THAT(said, Not(HasSubstr("no finished scan")));
+}
+
 TEST_F(EngineCommandTest, ASecondCtrlCEndsItAtOnce) {
   LongTraceOptions options;
   options.events = 1'000'000;
