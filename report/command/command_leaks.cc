@@ -3,17 +3,18 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -22,14 +23,14 @@
 #include "format/memory_scan.h"
 #include "format/trace_format.h"
 #include "report/analysis/coverage.h"
-#include "report/base/scratch_directory.h"
 #include "report/base/unique_fd.h"
 #include "report/cli/exit_status.h"
+#include "report/command/command_report.h"
 #include "report/command/leak_signal.h"
 #include "report/command/process_status.h"
 #include "report/command/running_trace.h"
 #include "report/run/trace_snapshot.h"
-#include "report/words/signal_name.h"
+#include "report/trace/live_trace.h"
 
 namespace memtrace::report {
 namespace {
@@ -189,37 +190,30 @@ absl::StatusOr<uint32_t> Scan(const LeaksFlags& flags, const RunningTrace& trace
   return number;
 }
 
-// By this program itself, as a command of its own.
+// By the command `report`, in this process: what it reads is open here, and need not have a name.
+// Ctrl-C ends its reading, and not the report.
 absl::StatusOr<int> Report(const LeaksFlags& flags, const std::string& trace,
                            const std::string& root, uint32_t scan) {
-  std::vector<std::string> words = {"memtrace", "report",   trace, "--tables",
-                                    "leaks",    "--scan", std::to_string(scan)};
-  if (!flags.kinds.empty()) words.insert(words.end(), {"--show-leak-kinds", flags.kinds});
-  if (!flags.output.empty()) words.insert(words.end(), {"-o", flags.output});
-  if (!flags.top.empty()) words.insert(words.end(), {"--top", flags.top});
+  std::vector<std::string> words = {"report", trace, "--tables=leaks", absl::StrCat("--scan=", scan),
+                                    "--index=off"};
+  if (!flags.kinds.empty()) words.push_back(absl::StrCat("--show-leak-kinds=", flags.kinds));
+  if (!flags.output.empty()) words.push_back(absl::StrCat("--output=", flags.output));
+  if (!flags.top.empty()) words.push_back(absl::StrCat("--top=", flags.top));
   if (flags.full) words.push_back("--full");
   // It is not there any more when the process has ended.
   if (!root.empty() && access(root.c_str(), F_OK) == 0) {
-    words.insert(words.end(), {"--sysroot", root});
+    words.push_back(absl::StrCat("--sysroot=", root));
   }
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  const pid_t child = fork();
-  if (child == 0) {
-    execve("/proc/self/exe", arguments.data(), environ);
-    _exit(kExitFailed);
+  CLI::App app;
+  int exit_code = 0;
+  RegisterReportCommand(app, &exit_code);
+  std::reverse(words.begin(), words.end());  // as CLI11 takes them
+  try {
+    app.parse(std::move(words));
+  } catch (const CLI::ParseError& error) {
+    return absl::InternalError(error.what());
   }
-  int status = 0;
-  while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (child < 0)
-    return absl::UnavailableError(absl::StrCat("no process for the report: ", strerror(errno)));
-  if (!WIFEXITED(status)) {
-    return absl::InternalError(
-        absl::StrCat("the report was ended by ", render::SignalName(WTERMSIG(status))));
-  }
-  return WEXITSTATUS(status);
+  return exit_code;
 }
 
 absl::StatusOr<int> Leaks(const LeaksFlags& flags) {
@@ -227,12 +221,13 @@ absl::StatusOr<int> Leaks(const LeaksFlags& flags) {
   if (!trace.ok()) return trace.status();
   const auto scan = Scan(flags, *trace);
   if (!scan.ok()) return scan.status();
-  const ScratchDirectory scratch("memtrace-leaks");
-  if (scratch.path().empty()) return absl::UnavailableError(scratch.error());
-  const auto copy = CopyRunningTrace(trace->path, scratch.path());
-  if (copy.ok()) return Report(flags, *copy, trace->root, *scan);
-  // memtrace run packs what it left, under another name.
-  return access(trace->path.c_str(), F_OK) == 0 ? copy.status() : HasEnded(flags.pid);
+  auto snapshot = TakeSnapshot(trace->path);
+  if (!snapshot.ok()) {
+    // memtrace run packs what it left, under another name.
+    return access(trace->path.c_str(), F_OK) == 0 ? snapshot.status() : HasEnded(flags.pid);
+  }
+  const LiveTrace live(trace->path, std::move(snapshot->source), snapshot->opened_ns);
+  return Report(flags, trace->path, trace->root, *scan);
 }
 
 }  // namespace

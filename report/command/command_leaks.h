@@ -2,8 +2,8 @@
 //
 // The trace of the process is the file that its rings are mapped from (running_trace.h). The
 // request is a number in the status area of that file (format::StatusArea), which the library
-// looks at where it looks at clocks. What is reported is a copy of the trace as it is then:
-// `memtrace run` may be packing it, and the process goes on.
+// looks at where it looks at clocks. What is reported is what the trace has then
+// (trace_snapshot.h): it goes on to be written, and to be packed by `memtrace run`.
 
 #ifndef MEMTRACE_REPORT_COMMAND_COMMAND_LEAKS_H_
 #define MEMTRACE_REPORT_COMMAND_COMMAND_LEAKS_H_

@@ -1,7 +1,5 @@
 #include "report/run/running_copy.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,9 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "report/base/errno_status.h"
-#include "report/base/unique_fd.h"
 #include "report/trace/block_payload.h"
 #include "report/trace/block_scanner.h"
 #include "report/trace/byte_source.h"
@@ -42,8 +38,6 @@ class RunningCopy {
     if (absl::Status status = CopyFrom(0); !status.ok()) return status;
     const auto header = ReadFileHeader(target_);
     if (!header.ok()) return absl::OkStatus();  // its reader says why
-    // From its begin to its end.
-    if ((header->flags & format::kFilePacked) != 0) return absl::OkStatus();
     uint64_t from = AlignToBlock(header->header_bytes);
     for (int i = 0; i < kMostEnds; ++i) {
       uint64_t end = from;
@@ -191,16 +185,8 @@ class RunningCopy {
 
 }  // namespace
 
-absl::Status CopyRunningFile(const std::string& from, const std::string& to) {
-  const UniqueFd in(open(from.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (!in.ok()) return ErrnoStatus("cannot read", from, errno);
-  struct stat info;
-  if (fstat(in.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
-    return absl::InvalidArgumentError(absl::StrCat(from, " is no regular file"));
-  }
-  const UniqueFd out(open(to.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!out.ok()) return ErrnoStatus("cannot write", to, errno);
-  return RunningCopy(in.get(), out.get(), from, to).Copy();
+absl::Status CopyRunningFile(int in, const std::string& from, int out, const std::string& to) {
+  return RunningCopy(in, out, from, to).Copy();
 }
 
 }  // namespace memtrace::report

@@ -1,10 +1,10 @@
-// CopyRunningFile: a copy of a raw trace, or of a packed one, that its writer goes on writing.
+// CopyRunningFile: a copy of a raw trace that its writer goes on writing.
 //
-// A file is not copied in an instant. Of a raw one the copy has, of each thread, all that was
+// A file is not copied in an instant. The copy has, of each thread, all that was
 // written before the copy was begun, and what is in it of later events is without holes: nothing is
 // missing or torn in it that was whole in the file.
 //
-// One thread. Errors: the file cannot be read, the copy not be written or is there already.
+// One thread. Errors: the file cannot be read, the copy not be written.
 
 #ifndef MEMTRACE_REPORT_RUN_RUNNING_COPY_H_
 #define MEMTRACE_REPORT_RUN_RUNNING_COPY_H_
@@ -15,7 +15,8 @@
 
 namespace memtrace::report {
 
-absl::Status CopyRunningFile(const std::string& from, const std::string& to);
+// `in`: open for reading, `out`: an empty file that is open for both. The names are for messages.
+absl::Status CopyRunningFile(int in, const std::string& from, int out, const std::string& to);
 
 }  // namespace memtrace::report
 

@@ -129,4 +129,8 @@ bool SpoolDirectory::RemoveIfEmpty() const {
   return rmdir(path_.c_str()) == 0;
 }
 
+bool IsInSpool(const std::string& trace) {
+  return absl::StrContains(Basename(Dirname(trace)), ".spool.");
+}
+
 }  // namespace memtrace::report

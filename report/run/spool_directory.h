@@ -52,6 +52,9 @@ class SpoolDirectory {
   std::string path_;
 };
 
+// Whether a raw trace is in such a directory, by the directory's name.
+bool IsInSpool(const std::string& trace);
+
 }  // namespace memtrace::report
 
 #endif  // MEMTRACE_REPORT_RUN_SPOOL_DIRECTORY_H_

@@ -1,30 +1,118 @@
 #include "report/run/trace_snapshot.h"
 
-#include <filesystem>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <cerrno>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "report/base/errno_status.h"
+#include "report/base/unique_fd.h"
+#include "report/base/unlinked_file.h"
+#include "report/run/resumed_source.h"
 #include "report/run/running_copy.h"
 #include "report/run/spool_directory.h"
-#include "report/run/trace_follower.h"
+#include "report/trace/file_header.h"
 
 namespace memtrace::report {
+namespace {
 
-absl::StatusOr<std::string> CopyRunningTrace(const std::string& trace,
-                                             const std::string& directory) {
-  const std::string copy =
-      absl::StrCat(directory, "/", std::filesystem::path(trace).filename().string());
-  // The raw file is copied first. Blocks that are packed meanwhile are then in both copies,
-  // and none is in neither.
-  if (absl::Status status = CopyRunningFile(trace, copy); !status.ok()) return status;
-  const std::string packed = absl::StrCat(trace, kPackedSuffix);
-  if (!std::filesystem::exists(packed)) return copy;
-  if (absl::Status status = CopyRunningFile(packed, absl::StrCat(copy, kPackedSuffix));
-      !status.ok())
-    return status;
-  auto follower = TraceFollower::Resume(copy);
-  if (!follower.ok()) return follower.status();
-  if (absl::Status status = (*follower)->Finish(nullptr); !status.ok()) return status;
-  return (*follower)->Publish(copy + ".whole", /*replace=*/true);
+constexpr int kMostCopies = 3;
+constexpr timespec kPause = {0, 20'000'000};
+
+// A file that stays open, whatever becomes of its name.
+class OpenFile : public ByteSource {
+ public:
+  explicit OpenFile(UniqueFd fd) : fd_(std::move(fd)), file_(fd_.get()) {}
+  int fd() const { return fd_.get(); }
+  uint64_t Size() const override { return file_.Size(); }
+  absl::StatusOr<size_t> ReadAt(uint64_t offset, std::span<uint8_t> out) const override {
+    return file_.ReadAt(offset, out);
+  }
+  uint64_t NextData(uint64_t offset) const override { return file_.NextData(offset); }
+
+ private:
+  const UniqueFd fd_;
+  const FileSource file_;
+};
+
+// Who names the file is another process: nothing is waited for, nor a link followed.
+absl::StatusOr<std::unique_ptr<OpenFile>> OpenRegular(const std::string& path) {
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!fd.ok()) return ErrnoStatus("cannot read", path, errno);
+  struct stat info;
+  if (fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " is no regular file"));
+  }
+  return std::make_unique<OpenFile>(std::move(fd));
+}
+
+absl::StatusOr<std::unique_ptr<OpenFile>> CopyOf(const OpenFile& raw, const std::string& trace) {
+  auto file = CreateUnlinkedFile();
+  if (!file.ok()) return file.status();
+  const absl::Status copied = CopyRunningFile(
+      raw.fd(), trace, file->fd.get(), absl::StrCat("a copy of the trace to ", file->place));
+  if (!copied.ok()) return copied;
+  return std::make_unique<OpenFile>(std::move(file->fd));
+}
+
+uint64_t NowNs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+// What is packed of it, where somebody does that. nullptr: there is no such file (yet).
+absl::StatusOr<std::unique_ptr<OpenFile>> PackedPart(const std::string& trace) {
+  auto packed = OpenRegular(absl::StrCat(trace, kPackedSuffix));
+  if (absl::IsNotFound(packed.status())) return nullptr;
+  return packed;
+}
+
+}  // namespace
+
+absl::StatusOr<TraceSnapshot> TakeSnapshot(const std::string& trace) {
+  auto raw = OpenRegular(trace);
+  if (!raw.ok()) return raw.status();
+  const auto header = ReadFileHeader(**raw);
+  const bool keeps_newest = header.ok() && (header->flags & format::kFileNewest) != 0;
+  TraceSnapshot snapshot;
+  for (int i = 1;; ++i) {
+    snapshot.opened_ns = NowNs();
+    // Open before the copy, which it goes with also when the run has ended meanwhile.
+    auto packed = PackedPart(trace);
+    if (!packed.ok()) return packed.status();
+    if (keeps_newest || (*packed == nullptr && !IsInSpool(trace))) {
+      snapshot.source = *std::move(raw);
+      return snapshot;
+    }
+    const uint64_t packed_before = *packed == nullptr ? 0 : (*packed)->Size();
+    auto copy = CopyOf(**raw, trace);
+    if (!copy.ok()) return copy.status();
+    if (*packed == nullptr) packed = PackedPart(trace);
+    if (!packed.ok()) return packed.status();
+    if (*packed == nullptr) {
+      // Not yet: it is begun a moment after the raw one. Or not any more, and the raw one goes next.
+      struct stat info;
+      if (fstat((*raw)->fd(), &info) == 0 && info.st_nlink == 0) {
+        return absl::NotFoundError(absl::StrCat(trace, " is packed, under another name"));
+      }
+      if (i < kMostCopies) {
+        nanosleep(&kPause, nullptr);
+        continue;
+      }
+      snapshot.source = *std::move(copy);
+      return snapshot;
+    }
+    auto both = ResumedSource::OfLiveRun(*std::move(packed), packed_before, *std::move(copy));
+    if (!both.ok()) return both.status();
+    if (!(*both)->misses_blocks() || i == kMostCopies) {
+      snapshot.source = *std::move(both);
+      return snapshot;
+    }
+  }
 }
 
 }  // namespace memtrace::report

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "report/trace/file_header.h"
 #include "report/trace/file_writers.h"
+#include "report/trace/live_trace.h"
 
 namespace memtrace::report {
 namespace {
@@ -24,14 +25,20 @@ absl::Status ChangedAt(uint64_t offset) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<TraceReader>> TraceReader::Open(const std::string& path) {
+absl::StatusOr<std::unique_ptr<TraceReader>> TraceReader::OpenByName(const std::string& path) {
+  if (const LiveTrace* live = LiveTrace::Find(path); live != nullptr)
+    return FromSource(live->source(), path, live->opened_ns());
   auto source = FileSource::Open(path);
   if (!source.ok()) return source.status();
   const auto header = ReadFileHeader(**source);
   const bool is_live =
       header.ok() && (header->flags & format::kFilePacked) == 0 &&
       (WritersOf((*source)->fd()) == Writers::kSome || IsMappedBy(header->pid, path));
-  auto reader = FromSource(*std::move(source), path, is_live ? MonotonicNs() : 0);
+  return FromSource(*std::move(source), path, is_live ? MonotonicNs() : 0);
+}
+
+absl::StatusOr<std::unique_ptr<TraceReader>> TraceReader::Open(const std::string& path) {
+  auto reader = OpenByName(path);
   if (!reader.ok()) return reader;
   const TraceStatistics& statistics = (*reader)->statistics();
   if (statistics.metadata_blocks + statistics.event_blocks + statistics.ring_blocks == 0) {

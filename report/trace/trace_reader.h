@@ -91,6 +91,7 @@ struct TraceStatistics {
 
 class TraceReader {
  public:
+  // A file, or the trace of that name that is being recorded (live_trace.h).
   static absl::StatusOr<std::unique_ptr<TraceReader>> Open(const std::string& path);
   // `name` begins the messages.
   static absl::StatusOr<std::unique_ptr<TraceReader>> FromSource(
@@ -159,6 +160,7 @@ class TraceReader {
  private:
   TraceReader(std::unique_ptr<ByteSource> source, std::string name)
       : source_(std::move(source)), name_(std::move(name)) {}
+  static absl::StatusOr<std::unique_ptr<TraceReader>> OpenByName(const std::string& path);
   static absl::StatusOr<std::unique_ptr<TraceReader>> FromSource(
       std::unique_ptr<ByteSource> source, const std::string& name, uint64_t opened_ns);
   absl::Status Index();

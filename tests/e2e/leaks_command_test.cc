@@ -1,18 +1,22 @@
 // `memtrace leaks`: scans that are asked for from outside, of programs that go on meanwhile and notice nothing.
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <regex>
 #include <string>
 #include <thread>
 
+#include "report/base/unique_fd.h"
 #include "tests/e2e/leak_scan.h"
 
 namespace memtrace::e2e {
@@ -312,6 +316,38 @@ TEST_F(LeakScanTest, AskedFromOutsideUnderMemtraceRun) {
   EXPECT_EQ(run.Outcome(), "exit 143") << run.err;
   Load(trace);
   EXPECT_EQ(scans_.size(), 5u);
+}
+
+// While its report waits for a reader there is nothing that a signal would leave behind.
+TEST_F(LeakScanTest, AskedByWhoIsInterrupted) {
+  const std::string copies = directory_ / "copies", pipe = directory_ / "pipe";
+  std::filesystem::create_directory(copies);
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  Command run = StillAfter("", "62");
+  const Words tool = {ToolPath(), "run", "-q", "--library", LibraryPath(),
+                      "-o", directory_ / "run.mtr", "--"};
+  run.arguments.insert(run.arguments.begin(), tool.begin(), tool.end());
+  Process program(run);
+  ASSERT_TRUE(program.AwaitOutput("ready\n"));
+  Settle();
+  const std::string pid = std::to_string(ChildOf(program.pid()));
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGKILL}) {
+    SCOPED_TRACE(signal);
+    Process leaks({.arguments = {"sh", "-c", "exec \"$0\" leaks --full --show-leak-kinds all $1 > $2",
+                                 ToolPath(), pid, pipe},
+                   .environment = {{"TMPDIR", copies}}});
+    const report::UniqueFd reader(open(pipe.c_str(), O_RDONLY | O_CLOEXEC));
+    ASSERT_GE(fcntl(reader.get(), F_SETPIPE_SZ, 4096), 0);
+    pollfd written = {reader.get(), POLLIN, 0};
+    ASSERT_EQ(poll(&written, 1, 60'000), 1);
+    ASSERT_NE(written.revents & POLLIN, 0) << leaks.Wait(1).err;
+    EXPECT_TRUE(std::filesystem::is_empty(copies));
+    leaks.Signal(signal);
+    EXPECT_EQ(leaks.Wait(20).Outcome(), "signal " + std::to_string(signal));
+    EXPECT_TRUE(std::filesystem::is_empty(copies));
+  }
+  kill(std::stoi(pid), SIGTERM);
+  EXPECT_EQ(program.Wait(60).Outcome(), "exit 143");
 }
 
 // A control group for a process of a test, of version 1 or 2.

@@ -76,8 +76,9 @@ class RawTrace {
   }
 
   void PutEventsAt(uint64_t offset, uint32_t thread, uint32_t sequence,
-                   const std::vector<uint64_t>& words, uint32_t dropped = 0) {
+                   const std::vector<uint64_t>& words, uint32_t dropped = 0, uint32_t flags = 0) {
     format::BlockHeader header = {};
+    header.flags = flags;
     header.kind = format::BlockKind::kEvents;
     header.thread = thread;
     header.sequence = sequence;
@@ -85,8 +86,8 @@ class RawTrace {
     PutAt(offset, header, words.data(), words.size() * sizeof(words[0]));
   }
   void AppendEvents(uint32_t thread, uint32_t sequence, const std::vector<uint64_t>& words,
-                    uint32_t dropped = 0) {
-    PutEventsAt(Reserve(words.size() * sizeof(words[0])), thread, sequence, words, dropped);
+                    uint32_t dropped = 0, uint32_t flags = 0) {
+    PutEventsAt(Reserve(words.size() * sizeof(words[0])), thread, sequence, words, dropped, flags);
   }
 
   template <typename Fill>

@@ -1,0 +1,220 @@
+// Snapshots of traces that are written and packed meanwhile.
+
+#include "report/run/trace_snapshot.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "report/run/trace_follower.h"
+#include "report/trace/live_trace.h"
+#include "report/trace/trace_reader.h"
+#include "tests/report/run/run_raw_trace.h"
+#include "tests/temp_dir.h"
+
+namespace memtrace::report {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+void PauseMs(long ms) {
+  const timespec pause = {0, ms * 1'000'000};
+  nanosleep(&pause, nullptr);
+}
+
+// Where copies go, for the time of a test.
+class CopiesGoTo {
+ public:
+  explicit CopiesGoTo(const std::string& directory) {
+    if (const char* before = getenv("TMPDIR")) before_ = before;
+    setenv("TMPDIR", directory.c_str(), 1);
+  }
+  ~CopiesGoTo() { before_.empty() ? unsetenv("TMPDIR") : setenv("TMPDIR", before_.c_str(), 1); }
+
+ private:
+  std::string before_;
+};
+
+class TraceSnapshotTest : public testing::Test {
+ protected:
+  TraceSnapshotTest() {
+    std::filesystem::create_directory(spool_);
+    std::filesystem::create_directory(copies_);
+  }
+
+  struct Seen {
+    uint64_t lost = 0, blocks = 0;
+    std::string damage;
+    std::vector<std::vector<uint64_t>> events;  // of each stream
+    std::vector<std::string> notes;
+  };
+
+  static Seen Read(const std::string& name) {
+    const auto snapshot = TakeSnapshot(name);
+    EXPECT_TRUE(snapshot.ok()) << snapshot.status();
+    if (!snapshot.ok()) return {};
+    const LiveTrace live(name, snapshot->source, snapshot->opened_ns);
+    const auto reader = TraceReader::Open(name);
+    EXPECT_TRUE(reader.ok()) << reader.status();
+    if (!reader.ok()) return {};
+    Seen seen;
+    std::vector<uint64_t> words;
+    for (const ThreadStream& stream : (*reader)->streams()) {
+      std::vector<uint64_t>& events = seen.events.emplace_back();
+      for (const BlockRef& block : stream.blocks) {
+        EXPECT_TRUE((*reader)->ReadEvents(stream, block, &words));
+        seen.blocks += block.merged_before + 1;
+        for (size_t i = 0; i < words.size(); i += format::EventWords(words[i])) {
+          if (format::EventWords(words[i]) == 0) break;
+          if (format::KindOf(words[i]) == format::EventKind::kTime) continue;
+          events.insert(events.end(), &words[i], &words[i] + format::EventWords(words[i]));
+        }
+      }
+    }
+    seen.notes = (*reader)->metadata().notes;
+    seen.lost = (*reader)->statistics().lost_blocks;
+    seen.damage = (*reader)->damage();
+    return seen;
+  }
+
+  TempDir directory_;
+  const std::string spool_ = directory_ / ".out.spool.abcdef", copies_ = directory_ / "copies";
+  const std::string path_ = spool_ + "/app.17.3.mtr";
+};
+
+TEST_F(TraceSnapshotTest, NothingIsMissingWhileItIsPacked) {
+  constexpr uint32_t kThreads = 6, kBlocks = 500;
+  const CopiesGoTo copies(copies_);
+  RawTrace raw(path_, 17);
+  raw.AppendNote("first");
+  auto follower = TraceFollower::Open(path_);
+  ASSERT_TRUE(follower.ok()) << follower.status();
+  std::mutex mutex;
+  std::atomic<bool> stop{false};
+  std::atomic<uint64_t> written{0};
+  std::vector<std::thread> threads;
+  for (uint32_t thread = 1; thread <= kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (uint32_t sequence = 1; sequence <= kBlocks; ++sequence) {
+        const std::vector<uint64_t> words = RawTrace::Mallocs(2000, 0x10000 * (sequence + 1));
+        uint64_t offset;
+        {
+          const std::lock_guard lock(mutex);
+          offset = raw.Reserve(words.size() * sizeof(words[0]));
+        }
+        const timespec pause = {0, static_cast<long>(offset / 64 * 7919 % 900) * 1000};
+        nanosleep(&pause, nullptr);
+        raw.PutEventsAt(offset, thread, sequence, words);
+        ++written;
+      }
+    });
+  }
+  std::thread packs([&] {
+    while (!stop) {
+      EXPECT_TRUE((*follower)->Advance().ok());
+      PauseMs(1);
+    }
+  });
+  for (bool done = false; !done;) {
+    const uint64_t before = written;
+    done = before == kThreads * kBlocks;
+    const Seen seen = Read(path_);
+    EXPECT_EQ(seen.lost, 0u);
+    EXPECT_THAT(seen.damage, IsEmpty());
+    EXPECT_GE(seen.blocks, before) << "what was written before";
+    EXPECT_THAT(seen.notes, ElementsAre("first"));
+    EXPECT_TRUE(std::filesystem::is_empty(copies_)) << "a name of a copy";
+  }
+  for (std::thread& thread : threads) thread.join();
+  stop = true;
+  packs.join();
+  struct stat info;
+  ASSERT_EQ(stat(path_.c_str(), &info), 0);
+  EXPECT_LT(static_cast<uint64_t>(info.st_blocks) * 512, raw.end() / 2)
+      << "nothing was taken out of the raw trace: this tests nothing";
+}
+
+// The file of what is packed is gone from its place, and the raw one: both are open still.
+TEST_F(TraceSnapshotTest, IsReadWhenTheRunHasEndedMeanwhile) {
+  RawTrace raw(path_, 17);
+  raw.AppendEvents(1, 1, RawTrace::Mallocs(3, 0x5000));
+  auto follower = TraceFollower::Open(path_);
+  ASSERT_TRUE(follower.ok());
+  ASSERT_TRUE((*follower)->Advance().ok());
+  raw.AppendEvents(1, 2, RawTrace::Mallocs(2, 0x6000));
+  const auto snapshot = TakeSnapshot(path_);
+  ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+  ASSERT_TRUE((*follower)->Finish(nullptr).ok());
+  ASSERT_TRUE((*follower)->Publish(directory_ / "out.mtr", true).ok());
+  const LiveTrace live(path_, snapshot->source, snapshot->opened_ns);
+  const auto reader = TraceReader::Open(path_);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_EQ((*reader)->streams().at(0).blocks.back().sequence, 2u);
+  EXPECT_FALSE((*reader)->cut());
+  EXPECT_EQ(TakeSnapshot(path_).status().code(), absl::StatusCode::kNotFound);
+}
+
+// A private ring that was written in part while its thread went on: the thread writes all of it
+// under the same number.
+TEST_F(TraceSnapshotTest, TheWholeOfABlockIsTakenAndNotItsPackedBeginning) {
+  RawTrace raw(path_, 17);
+  const std::vector<uint64_t> whole = RawTrace::Mallocs(5, 0x5000);
+  raw.AppendEvents(1, 1, {whole.begin(), whole.begin() + 4}, 0, format::kBlockEarly);
+  auto follower = TraceFollower::Open(path_);
+  ASSERT_TRUE(follower.ok());
+  ASSERT_TRUE((*follower)->Finish(nullptr).ok());  // it is in the packed file
+  raw.AppendEvents(1, 1, whole);
+  EXPECT_THAT(Read(path_).events, ElementsAre(whole));
+  // And so where a run is finished that was interrupted.
+  const auto resumed = TraceFollower::Resume(path_);
+  ASSERT_TRUE(resumed.ok());
+  ASSERT_TRUE((*resumed)->Finish(nullptr).ok());
+  const auto reader = TraceReader::Open(*(*resumed)->Publish(directory_ / "out.mtr", true));
+  ASSERT_TRUE(reader.ok());
+  std::vector<uint64_t> words;
+  const ThreadStream& stream = (*reader)->streams().at(0);
+  ASSERT_TRUE((*reader)->ReadEvents(stream, stream.blocks.at(0), &words));
+  EXPECT_EQ(words, whole);
+}
+
+// Rings are copied when nothing is packed of them yet; then their blocks are packed.
+TEST_F(TraceSnapshotTest, ARingIsTakenWhereItsBlockIsNot) {
+  RawTrace raw(path_, 17);
+  raw.AppendRing(1, 1, RawTrace::Mallocs(2, 0x5000));
+  raw.AppendRing(2, 2, RawTrace::Mallocs(3, 0x7000));
+  raw.AppendEvents(1, 1, RawTrace::Mallocs(4, 0x5000));
+  raw.AppendEvents(2, 1, RawTrace::Mallocs(1, 0x9000));
+  auto follower = TraceFollower::Open(path_);
+  ASSERT_TRUE(follower.ok());
+  ASSERT_TRUE((*follower)->Advance().ok());
+  const Seen seen = Read(path_);
+  EXPECT_EQ(seen.events.at(0), RawTrace::Mallocs(4, 0x5000));
+  std::vector<uint64_t> both = RawTrace::Mallocs(1, 0x9000);
+  for (const uint64_t word : RawTrace::Mallocs(3, 0x7000)) both.push_back(word);
+  EXPECT_EQ(seen.events.at(1), both);
+}
+
+// To be copied it would have to have a place.
+TEST_F(TraceSnapshotTest, WhatNobodyPacksIsReadInPlace) {
+  const CopiesGoTo nowhere(directory_ / "none");
+  const std::string path = directory_ / "raw.mtr";
+  RawTrace raw(path, 17);
+  raw.AppendEvents(1, 1, RawTrace::Mallocs(3, 0x5000));
+  EXPECT_THAT(Read(path).events, ElementsAre(RawTrace::Mallocs(3, 0x5000)));
+}
+
+}  // namespace
+}  // namespace memtrace::report
