@@ -194,8 +194,8 @@ absl::StatusOr<uint32_t> Scan(const LeaksFlags& flags, const RunningTrace& trace
 // Ctrl-C ends its reading, and not the report.
 absl::StatusOr<int> Report(const LeaksFlags& flags, const std::string& trace,
                            const std::string& root, uint32_t scan) {
-  std::vector<std::string> words = {"report", trace, "--tables=leaks", absl::StrCat("--scan=", scan),
-                                    "--index=off"};
+  std::vector<std::string> words = {"report", trace, "--tables=leaks",
+                                    absl::StrCat("--scan=", scan), "--index=off"};
   if (!flags.kinds.empty()) words.push_back(absl::StrCat("--show-leak-kinds=", flags.kinds));
   if (!flags.output.empty()) words.push_back(absl::StrCat("--output=", flags.output));
   if (!flags.top.empty()) words.push_back(absl::StrCat("--top=", flags.top));

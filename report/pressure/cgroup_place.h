@@ -1,7 +1,8 @@
-// CgroupPlace: the control group of a process, in the hierarchy of version 2 or in that of version 1
-// which has a controller.
+// CgroupPlace: the control group of a process, in the hierarchy of version 2 or in that of
+// version 1 which has a controller.
 //
-// Where a container shows a part of the hierarchy only, paths are taken relative to what is mounted.
+// Where a container shows a part of the hierarchy only, paths are taken relative to what is
+// mounted.
 
 #ifndef MEMTRACE_REPORT_PRESSURE_CGROUP_PLACE_H_
 #define MEMTRACE_REPORT_PRESSURE_CGROUP_PLACE_H_

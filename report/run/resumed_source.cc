@@ -52,7 +52,7 @@ absl::StatusOr<std::unique_ptr<ByteSource>> ResumedSource::Open(const std::strin
 }
 
 absl::StatusOr<std::unique_ptr<ResumedSource>> ResumedSource::OfLiveRun(
-    std::unique_ptr<ByteSource> packed, uint64_t packed_before, std::unique_ptr<ByteSource> raw) {
+    std::unique_ptr<ByteSource> packed, std::unique_ptr<ByteSource> raw, uint64_t packed_before) {
   auto source = std::unique_ptr<ResumedSource>(new ResumedSource);
   source->packed_ = std::move(packed);
   source->raw_ = std::move(raw);
@@ -134,10 +134,15 @@ absl::Status ResumedSource::FindRaw() {
   BlockScanner raw(raw_.get());
   uint64_t end = 0;  // of the last block that is not taken
   for (uint64_t position = AlignToBlock(sizeof(format::FileHeader));;) {
-    const auto next = raw.Find(position);
-    if (!next.ok()) return next.status();
-    if (!next->has_value()) break;
-    const ScannedBlock& found = **next;
+    ScannedBlock found;
+    const auto state = raw.At(position, &found);  // mostly one begins where the one before ends
+    if (!state.ok()) return state.status();
+    if (*state != BlockState::kBlock) {
+      const auto next = raw.Find(position);
+      if (!next.ok()) return next.status();
+      if (!next->has_value()) break;
+      found = **next;
+    }
     const format::BlockHeader& header = found.header;
     bool is_taken = false;
     if (header.kind == format::BlockKind::kEvents) {
@@ -161,7 +166,10 @@ absl::Status ResumedSource::FindRaw() {
   }
   if (!is_live_ || packed_end_ == 0) return absl::OkStatus();
   taken_.insert(0);  // the header of the file, in the midst of this one
-  size_ = end == 0 ? packed_end_ : raw_begin_ + std::min(end, raw_->Size());
+  // The raw trace itself grows: its rings have events that come behind blocks which are not there
+  // yet.
+  const bool is_copy = packed_before_ != UINT64_MAX;
+  if (is_copy) size_ = end == 0 ? packed_end_ : raw_begin_ + std::min(end, raw_->Size());
   return absl::OkStatus();
 }
 

@@ -32,10 +32,12 @@ class ResumedSource : public ByteSource {
                                                           std::unique_ptr<ByteSource> raw);
 
   // To be read, of a run that goes on. The packed part may grow meanwhile; of it the headers are
-  // read here, not the events. `raw` is a copy that was taken before, when the packed part had
-  // `packed_before` bytes. The file header is that of a raw trace, which needs no end.
+  // read here, not the events. `raw` is the raw trace itself, where nothing is taken out of it
+  // (reader_lock.h); else a copy, and the packed part had `packed_before` bytes when it was begun.
+  // The file header is that of a raw trace, which needs no end.
   static absl::StatusOr<std::unique_ptr<ResumedSource>> OfLiveRun(
-      std::unique_ptr<ByteSource> packed, uint64_t packed_before, std::unique_ptr<ByteSource> raw);
+      std::unique_ptr<ByteSource> packed, std::unique_ptr<ByteSource> raw,
+      uint64_t packed_before = UINT64_MAX);
 
   // A thread's block that was packed while the raw part was copied is there, and one before it is
   // not: that was written where the copy had passed already. A new copy has it.
@@ -67,7 +69,7 @@ class ResumedSource : public ByteSource {
   bool is_live_ = false;
   uint64_t packed_before_ = 0;
   std::optional<format::FileHeader> header_;  // instead of that of the packed part
-  std::optional<uint64_t> size_;              // up to the last block that is not taken
+  std::optional<uint64_t> size_;  // with a copy: up to the last block that is not taken
   uint64_t packed_end_ = 0;                   // of its last whole block
   uint64_t raw_begin_ = 0;
   absl::flat_hash_set<uint64_t> taken_;  // raw offsets of headers to hide

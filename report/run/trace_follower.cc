@@ -17,6 +17,7 @@
 #include "format/record_encoder.h"
 #include "report/base/errno_status.h"
 #include "report/run/output_name.h"
+#include "report/run/reader_lock.h"
 #include "report/run/resumed_source.h"
 #include "report/run/spool_directory.h"
 #include "report/trace/clock_map.h"
@@ -101,6 +102,7 @@ absl::StatusOr<std::unique_ptr<TraceFollower>> TraceFollower::Make(const std::st
   f.packed_fd_ = UniqueFd(open(f.packed_path_.c_str(),
                                O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!f.packed_fd_.ok()) return ErrnoStatus("cannot write", f.packed_path_, errno);
+  PromiseToLookForReaders(f.packed_fd_.get());
   PackerOptions options;
   options.seal = true;
   options.lag_bytes = kHandBackBytes;
@@ -206,6 +208,8 @@ absl::Status TraceFollower::WriteEnd(const ProgramEnd& end) {
 void TraceFollower::HandBack() {
   const uint64_t end = packer_->written_position();
   if (end < handed_back_ + kHandBackBytes) return;
+  // Who begins to read after this look reads the packed file after it, where all before `end` is.
+  if (HasReaders(packed_fd_.get())) return;
   const UniqueFd writable(open(raw_path_.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
   const FileSource raw(raw_fd_.get());
   BlockScanner scanner(&raw);

@@ -3,7 +3,8 @@
 // Follows from its first byte a file that a traced process is writing, and gives
 // the space of events that are safely in the packed file back to the file system:
 // a long run needs the room of its packed trace, not of its raw one. Headers,
-// records and rings stay, so the raw file remains a trace, of the rest.
+// records and rings stay, so the raw file remains a trace, of the rest. While somebody
+// reads both files (reader_lock.h) all of it stays.
 //
 // If the follower dies, nothing is lost: what it took is in the packed file, what
 // it did not take is in the raw one, and Resume() goes on from there.

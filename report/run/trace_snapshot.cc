@@ -11,6 +11,7 @@
 #include "report/base/errno_status.h"
 #include "report/base/unique_fd.h"
 #include "report/base/unlinked_file.h"
+#include "report/run/reader_lock.h"
 #include "report/run/resumed_source.h"
 #include "report/run/running_copy.h"
 #include "report/run/spool_directory.h"
@@ -73,7 +74,7 @@ absl::StatusOr<std::unique_ptr<OpenFile>> PackedPart(const std::string& trace) {
 
 }  // namespace
 
-absl::StatusOr<TraceSnapshot> TakeSnapshot(const std::string& trace) {
+absl::StatusOr<TraceSnapshot> TakeSnapshot(const std::string& trace, bool may_lock) {
   auto raw = OpenRegular(trace);
   if (!raw.ok()) return raw.status();
   const auto header = ReadFileHeader(**raw);
@@ -88,13 +89,19 @@ absl::StatusOr<TraceSnapshot> TakeSnapshot(const std::string& trace) {
       snapshot.source = *std::move(raw);
       return snapshot;
     }
+    if (*packed != nullptr && may_lock && LockForReading((*packed)->fd())) {
+      auto both = ResumedSource::OfLiveRun(*std::move(packed), *std::move(raw));
+      if (!both.ok()) return both.status();
+      snapshot.source = *std::move(both);
+      return snapshot;
+    }
     const uint64_t packed_before = *packed == nullptr ? 0 : (*packed)->Size();
     auto copy = CopyOf(**raw, trace);
     if (!copy.ok()) return copy.status();
     if (*packed == nullptr) packed = PackedPart(trace);
     if (!packed.ok()) return packed.status();
     if (*packed == nullptr) {
-      // Not yet: it is begun a moment after the raw one. Or not any more, and the raw one goes next.
+      // Not yet: it is begun a moment after the raw one. Or not any more: the raw one goes next.
       struct stat info;
       if (fstat((*raw)->fd(), &info) == 0 && info.st_nlink == 0) {
         return absl::NotFoundError(absl::StrCat(trace, " is packed, under another name"));
@@ -106,7 +113,7 @@ absl::StatusOr<TraceSnapshot> TakeSnapshot(const std::string& trace) {
       snapshot.source = *std::move(copy);
       return snapshot;
     }
-    auto both = ResumedSource::OfLiveRun(*std::move(packed), packed_before, *std::move(copy));
+    auto both = ResumedSource::OfLiveRun(*std::move(packed), *std::move(copy), packed_before);
     if (!both.ok()) return both.status();
     if (!(*both)->misses_blocks() || i == kMostCopies) {
       snapshot.source = *std::move(both);

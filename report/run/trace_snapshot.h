@@ -1,10 +1,13 @@
 // TraceSnapshot: what a running process has recorded so far, to be read while it goes on.
 //
-// Nothing is packed again, and of what is packed nothing copied. A trace that nobody packs is read in
-// place, for what is written in it stays. Of one that `memtrace run` packs the file of what is packed
-// is read in place, and behind it a copy of what the raw one has left: its writer takes events out of
-// there when they are packed. The copy has no name (base/unlinked_file.h). The raw file is copied
-// first: blocks that are packed meanwhile are then in both, and none is in neither.
+// Nothing is packed again, and nothing copied. A trace that nobody packs is read in place, for what
+// is written in it stays. Of one that `memtrace run` packs the file of what is packed is read in
+// place, and behind it what the raw one has left. Its follower takes nothing out of there meanwhile
+// (reader_lock.h).
+//
+// Where it may do so, as one of an earlier version and where there are no locks, the raw file is
+// copied, to a file without a name (base/unlinked_file.h), before the packed one is looked at:
+// blocks that are packed meanwhile are then in both, and none is in neither.
 
 #ifndef MEMTRACE_REPORT_RUN_TRACE_SNAPSHOT_H_
 #define MEMTRACE_REPORT_RUN_TRACE_SNAPSHOT_H_
@@ -23,8 +26,8 @@ struct TraceSnapshot {
   uint64_t opened_ns = 0;  // by CLOCK_MONOTONIC: all that was recorded before is in it
 };
 
-// `trace`: the raw one, that the process writes.
-absl::StatusOr<TraceSnapshot> TakeSnapshot(const std::string& trace);
+// `trace`: the raw one, that the process writes. `may_lock`: false for tests of the copy.
+absl::StatusOr<TraceSnapshot> TakeSnapshot(const std::string& trace, bool may_lock = true);
 
 }  // namespace memtrace::report
 

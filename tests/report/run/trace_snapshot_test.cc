@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstddef>
 #include <filesystem>
 #include <mutex>
 #include <set>
@@ -33,6 +34,12 @@ using ::testing::IsEmpty;
 void PauseMs(long ms) {
   const timespec pause = {0, ms * 1'000'000};
   nanosleep(&pause, nullptr);
+}
+
+uint64_t AllocatedBytes(const std::string& path) {
+  struct stat info;
+  EXPECT_EQ(stat(path.c_str(), &info), 0);
+  return static_cast<uint64_t>(info.st_blocks) * 512;
 }
 
 // Where copies go, for the time of a test.
@@ -62,8 +69,8 @@ class TraceSnapshotTest : public testing::Test {
     std::vector<std::string> notes;
   };
 
-  static Seen Read(const std::string& name) {
-    const auto snapshot = TakeSnapshot(name);
+  static Seen Read(const std::string& name, bool may_lock = true) {
+    const auto snapshot = TakeSnapshot(name, may_lock);
     EXPECT_TRUE(snapshot.ok()) << snapshot.status();
     if (!snapshot.ok()) return {};
     const LiveTrace live(name, snapshot->source, snapshot->opened_ns);
@@ -95,9 +102,14 @@ class TraceSnapshotTest : public testing::Test {
   const std::string path_ = spool_ + "/app.17.3.mtr";
 };
 
-TEST_F(TraceSnapshotTest, NothingIsMissingWhileItIsPacked) {
-  constexpr uint32_t kThreads = 6, kBlocks = 500;
-  const CopiesGoTo copies(copies_);
+// Of a follower that takes nothing out while one reads, and of one that does.
+class PackedMeanwhile : public TraceSnapshotTest, public testing::WithParamInterface<bool> {};
+INSTANTIATE_TEST_SUITE_P(TraceSnapshot, PackedMeanwhile, testing::Bool());
+
+TEST_P(PackedMeanwhile, NothingIsMissing) {
+  constexpr uint32_t kThreads = 6, kBlocks = 400;
+  const bool may_lock = GetParam();
+  const CopiesGoTo copies(may_lock ? directory_ / "none" : copies_);
   RawTrace raw(path_, 17);
   raw.AppendNote("first");
   auto follower = TraceFollower::Open(path_);
@@ -131,20 +143,37 @@ TEST_F(TraceSnapshotTest, NothingIsMissingWhileItIsPacked) {
   for (bool done = false; !done;) {
     const uint64_t before = written;
     done = before == kThreads * kBlocks;
-    const Seen seen = Read(path_);
+    const Seen seen = Read(path_, may_lock);
     EXPECT_EQ(seen.lost, 0u);
     EXPECT_THAT(seen.damage, IsEmpty());
     EXPECT_GE(seen.blocks, before) << "what was written before";
     EXPECT_THAT(seen.notes, ElementsAre("first"));
     EXPECT_TRUE(std::filesystem::is_empty(copies_)) << "a name of a copy";
+    PauseMs(5);
   }
   for (std::thread& thread : threads) thread.join();
   stop = true;
   packs.join();
-  struct stat info;
-  ASSERT_EQ(stat(path_.c_str(), &info), 0);
-  EXPECT_LT(static_cast<uint64_t>(info.st_blocks) * 512, raw.end() / 2)
-      << "nothing was taken out of the raw trace: this tests nothing";
+  EXPECT_TRUE((*follower)->Advance().ok());
+  EXPECT_LT(AllocatedBytes(path_), raw.end() / 2) << "otherwise this tests nothing";
+}
+
+TEST_F(TraceSnapshotTest, NothingIsTakenOutWhileOneReads) {
+  RawTrace raw(path_, 17);
+  for (uint32_t sequence = 1; sequence <= 40; ++sequence)
+    raw.AppendEvents(1, sequence, RawTrace::Mallocs(60'000, 0x10000 * (sequence + 1)));
+  auto follower = TraceFollower::Open(path_);
+  ASSERT_TRUE(follower.ok());
+  const uint64_t before = AllocatedBytes(path_);
+  {
+    const CopiesGoTo nowhere(directory_ / "none");
+    const auto snapshot = TakeSnapshot(path_);
+    ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+    ASSERT_TRUE((*follower)->Advance().ok());
+    EXPECT_EQ(AllocatedBytes(path_), before);
+  }
+  ASSERT_TRUE((*follower)->Advance().ok());
+  EXPECT_LT(AllocatedBytes(path_), before);
 }
 
 // The file of what is packed is gone from its place, and the raw one: both are open still.
@@ -178,6 +207,7 @@ TEST_F(TraceSnapshotTest, TheWholeOfABlockIsTakenAndNotItsPackedBeginning) {
   ASSERT_TRUE((*follower)->Finish(nullptr).ok());  // it is in the packed file
   raw.AppendEvents(1, 1, whole);
   EXPECT_THAT(Read(path_).events, ElementsAre(whole));
+  EXPECT_THAT(Read(path_, false).events, ElementsAre(whole));
   // And so where a run is finished that was interrupted.
   const auto resumed = TraceFollower::Resume(path_);
   ASSERT_TRUE(resumed.ok());
@@ -205,6 +235,29 @@ TEST_F(TraceSnapshotTest, ARingIsTakenWhereItsBlockIsNot) {
   std::vector<uint64_t> both = RawTrace::Mallocs(1, 0x9000);
   for (const uint64_t word : RawTrace::Mallocs(3, 0x7000)) both.push_back(word);
   EXPECT_EQ(seen.events.at(1), both);
+}
+
+// Read in place a ring has what came since, and the blocks from before that are behind all others.
+TEST_F(TraceSnapshotTest, ARingThatIsFilledAnewMeanwhileLeavesNoHole) {
+  RawTrace raw(path_, 17);
+  const uint64_t block = raw.end();
+  raw.AppendRing(1, 1, RawTrace::Mallocs(2, 0x5000));
+  raw.AppendEvents(2, 1, RawTrace::Mallocs(1, 0x9000));
+  auto follower = TraceFollower::Open(path_);
+  ASSERT_TRUE(follower.ok());
+  ASSERT_TRUE((*follower)->Advance().ok());
+  const auto snapshot = TakeSnapshot(path_);
+  ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+  raw.AppendEvents(1, 1, RawTrace::Mallocs(4, 0x5000));
+  const uint64_t ring = (block + sizeof(format::BlockHeader) + format::kRingAlignment - 1) /
+                        format::kRingAlignment * format::kRingAlignment;
+  const uint32_t sequence = 2;
+  raw.Write(ring + offsetof(format::RingHeader, sequence), &sequence, sizeof(sequence));
+  const LiveTrace live(path_, snapshot->source, snapshot->opened_ns);
+  const auto reader = TraceReader::Open(path_);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_EQ((*reader)->statistics().lost_blocks, 0u);
+  EXPECT_EQ((*reader)->streams().at(0).blocks.size(), 2u);
 }
 
 // To be copied it would have to have a place.

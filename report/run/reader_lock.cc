@@ -1,0 +1,40 @@
+#include "report/run/reader_lock.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace memtrace::report {
+namespace {
+
+enum Byte : off_t { kRead = 0, kPromised = 1 };
+
+struct flock LockOf(Byte byte, short type) {
+  struct flock lock = {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = byte;
+  lock.l_len = 1;
+  return lock;
+}
+
+bool Share(int fd, Byte byte) {
+  struct flock lock = LockOf(byte, F_RDLCK);
+  return fcntl(fd, F_OFD_SETLK, &lock) == 0;
+}
+
+bool IsShared(int fd, Byte byte) {
+  struct flock lock = LockOf(byte, F_WRLCK);
+  return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+}  // namespace
+
+void PromiseToLookForReaders(int packed_fd) { Share(packed_fd, kPromised); }
+
+bool HasReaders(int packed_fd) { return IsShared(packed_fd, kRead); }
+
+bool LockForReading(int packed_fd) {
+  return IsShared(packed_fd, kPromised) && Share(packed_fd, kRead);
+}
+
+}  // namespace memtrace::report

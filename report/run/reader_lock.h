@@ -1,0 +1,23 @@
+// ReaderLock: while `memtrace leaks` reads a trace that `memtrace run` packs, nothing is taken out
+// of the raw one. Both have the packed file open and put locks on bytes of it, which tell nothing of
+// its content; they go with the open files.
+//
+// A follower of an earlier version does not look for readers. So one that does says so.
+
+#ifndef MEMTRACE_REPORT_RUN_READER_LOCK_H_
+#define MEMTRACE_REPORT_RUN_READER_LOCK_H_
+
+namespace memtrace::report {
+
+// The follower: `packed_fd` is its file, open for reading too. Without effect on file systems that
+// have no such locks.
+void PromiseToLookForReaders(int packed_fd);
+bool HasReaders(int packed_fd);
+
+// The reader: from now on, what is not in the packed file stays in the raw one. False: that is not
+// promised.
+bool LockForReading(int packed_fd);
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_RUN_READER_LOCK_H_
