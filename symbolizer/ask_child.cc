@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "symbolizer/whole_io.h"
+#include "base/whole_io.h"
 
 namespace memtrace::symbolizer {
 namespace {
@@ -40,7 +40,7 @@ enum ChildExit : int { kDone = 0, kNoMemory = 3, kCannotAnswer = 4 };
 #endif
   int code = kCannotAnswer;
   try {
-    if (WriteAll(answer, work())) code = kDone;
+    if (base::WriteAll(answer, work())) code = kDone;
   } catch (const std::bad_alloc&) {
     code = kNoMemory;
   }

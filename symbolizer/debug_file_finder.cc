@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/whole_io.h"
 #include "symbolizer/debuginfod_client.h"
 #include "symbolizer/sysroot.h"
-#include "symbolizer/whole_io.h"
 
 namespace memtrace::symbolizer {
 namespace {
@@ -34,7 +34,7 @@ bool CrcOf(const std::string& path, uint32_t* result) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return false;
   uLong crc = crc32(0, nullptr, 0);
-  const bool read = ReadParts(fd, [&](std::string_view part) {
+  const bool read = base::ReadParts(fd, [&](std::string_view part) {
     crc = crc32(crc, reinterpret_cast<const Bytef*>(part.data()), static_cast<uInt>(part.size()));
     return true;
   });

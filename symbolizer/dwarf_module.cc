@@ -8,7 +8,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "symbolizer/file_stamp.h"
+#include "base/file_stamp.h"
+#include "symbolizer/file_recorder.h"
 #include "symbolizer/folded_functions.h"
 #include "symbolizer/inline_frames.h"
 #include "symbolizer/line_table.h"
@@ -122,7 +123,7 @@ void DwarfModule::FindSplit(Unit* unit) {
     // An answer without it is good until it is there.
     if (split.name != nullptr) {
       SourcePaths paths(&unit->die);
-      FileRecorder::Note(FileStamp::Of(paths.Of(split.name)));
+      FileRecorder::Note(base::FileStamp::Of(paths.Of(split.name)));
     }
     if (!note_.empty()) return;
     note_ = absl::StrCat(path_, ": ", split.Missing(&unit->die),

@@ -15,9 +15,10 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "base/file_stamp.h"
+#include "base/whole_io.h"
 #include "format/build_id_note.h"
-#include "symbolizer/file_stamp.h"
-#include "symbolizer/whole_io.h"
+#include "symbolizer/file_recorder.h"
 #include "symbolizer/zstd_sections.h"
 
 namespace memtrace::symbolizer {
@@ -31,14 +32,14 @@ absl::StatusOr<std::unique_ptr<ElfFile>> ElfFile::Open(const std::string& path) 
   // A trace may name a device, and opening some is an act already.
   struct stat st;
   if (stat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode)) {
-    FileRecorder::Note(FileStamp::Of(path, st));
+    FileRecorder::Note(base::FileStamp::Of(path, st));
     return absl::FailedPreconditionError(absl::StrCat(path, ": not a regular file"));
   }
   // Should it become a fifo or a terminal just now, it neither blocks us nor becomes ours.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) {
     const int error = errno;
-    FileRecorder::Note(FileStamp::Of(path));
+    FileRecorder::Note(base::FileStamp::Of(path));
     const std::string message = absl::StrCat(path, ": ", std::strerror(error));
     return error == ENOENT || error == ENOTDIR ? absl::NotFoundError(message)
                                                : absl::PermissionDeniedError(message);
@@ -47,7 +48,7 @@ absl::StatusOr<std::unique_ptr<ElfFile>> ElfFile::Open(const std::string& path) 
     close(fd);
     return absl::FailedPreconditionError(absl::StrCat(path, ": not a regular file"));
   }
-  const FileStamp stamp = FileStamp::Of(path, st);
+  const base::FileStamp stamp = base::FileStamp::Of(path, st);
   FileRecorder::Note(stamp);
   // Private: libelf writes into its mapping when it decompresses or converts.
   Elf* elf = elf_begin(fd, ELF_C_READ_MMAP_PRIVATE, nullptr);
@@ -78,7 +79,7 @@ absl::StatusOr<std::unique_ptr<ElfFile>> ElfFile::FromXz(std::string_view compre
   elf_version(EV_CURRENT);
   const int fd = memfd_create("memtrace-gnu_debugdata", MFD_CLOEXEC);
   if (fd < 0) return absl::InternalError(absl::StrCat(label, ": ", std::strerror(errno)));
-  if (!WriteAll(fd, compressed)) {
+  if (!base::WriteAll(fd, compressed)) {
     close(fd);
     return absl::InternalError(absl::StrCat(label, ": ", std::strerror(errno)));
   }

@@ -74,7 +74,7 @@ std::string EncodeAnswer(const ModuleResult& result) {
   Put(static_cast<uint32_t>(result.frames.size()), &out);
   out.append(frames);
   Put(static_cast<uint32_t>(result.files.size()), &out);
-  for (const FileStamp& file : result.files) {
+  for (const base::FileStamp& file : result.files) {
     Put(file.path, &out);
     Put(file.exists ? 1 : 0, &out);
     for (const uint64_t number : {file.device, file.inode, file.bytes}) Put64(number, &out);
@@ -113,7 +113,7 @@ bool DecodeAnswer(std::string_view bytes, size_t addresses, ModuleResult* result
     }
   }
   result->files.resize(in.Count(2 * sizeof(uint32_t) + 5 * sizeof(uint64_t)));
-  for (FileStamp& file : result->files) {
+  for (base::FileStamp& file : result->files) {
     file.path = in.Text();
     file.exists = in.Number() != 0;
     for (uint64_t* number : {&file.device, &file.inode, &file.bytes}) *number = in.Number64();

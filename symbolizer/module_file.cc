@@ -10,8 +10,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/file_stamp.h"
 #include "symbolizer/debug_file_finder.h"
-#include "symbolizer/file_stamp.h"
 #include "symbolizer/sysroot.h"
 
 namespace memtrace::symbolizer {
@@ -55,7 +55,7 @@ std::optional<ModuleResult> AnswerWithoutFiles(const Options& options, const Mod
     struct stat st;
     if (stat(place.c_str(), &st) == 0 || (errno != ENOENT && errno != ENOTDIR)) return std::nullopt;
     if (result.message.empty()) result.message = absl::StrCat(place, ": ", std::strerror(errno));
-    result.files.push_back(FileStamp::Of(place));
+    result.files.push_back(base::FileStamp::Of(place));
   }
   return result;
 }

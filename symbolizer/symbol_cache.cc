@@ -8,18 +8,18 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/private_file.h"
+#include "base/sealed_file.h"
 #include "format/build_id_note.h"
 #include "symbolizer/answer_bytes.h"
 #include "symbolizer/elf_file.h"
 #include "symbolizer/module_answer.h"
 #include "symbolizer/own_build.h"
-#include "symbolizer/private_file.h"
-#include "symbolizer/sealed_file.h"
 
 namespace memtrace::symbolizer {
 namespace {
 
-constexpr PrivateKind kKind = {".sym", "MTSYMS01"};
+constexpr base::PrivateKind kKind = {".sym", "MTSYMS01"};
 constexpr uint64_t kCalled = uint64_t{1} << 63;  // of a key: Address::called
 
 uint64_t KeyOf(const Address& address) { return address.offset | (address.called ? kCalled : 0); }
@@ -46,9 +46,9 @@ bool IsGone(ModuleState state) {
          state == ModuleState::kUnreadable;
 }
 
-bool StillTrue(const std::vector<FileStamp>& stamps) {
-  return std::all_of(stamps.begin(), stamps.end(), [](const FileStamp& stamp) {
-    return FileStamp::Of(stamp.path) == stamp;
+bool StillTrue(const std::vector<base::FileStamp>& stamps) {
+  return std::all_of(stamps.begin(), stamps.end(), [](const base::FileStamp& stamp) {
+    return base::FileStamp::Of(stamp.path) == stamp;
   });
 }
 
@@ -70,7 +70,7 @@ std::string SymbolCacheDirectory(const std::string& chosen) {
   }
   if (directory == "off") return "";
   if (!directory.empty()) return directory;
-  return UserCacheDirectory();
+  return base::UserCacheDirectory();
 }
 
 std::string SymbolCache::PathOf(const Options& options, const Module& module) const {
@@ -85,7 +85,7 @@ std::string SymbolCache::PathOf(const Options& options, const Module& module) co
 
 std::optional<SymbolCache::Entry> SymbolCache::Load(const std::string& path) const {
   std::string content;
-  if (!ReadSealedFile(path, kKind.magic, &content)) return std::nullopt;
+  if (!base::ReadSealedFile(path, kKind.magic, &content)) return std::nullopt;
   AnswerReader in(content);
   const uint64_t count = in.Number64();
   if (count > in.rest().size() / sizeof(uint64_t)) return std::nullopt;
@@ -104,8 +104,8 @@ void SymbolCache::Store(const std::string& path, const Entry& entry) {
   Put64(entry.keys.size(), &content);
   for (const uint64_t key : entry.keys) Put64(key, &content);
   content += EncodeAnswer(entry.result);
-  if (MakePrivateDirectory(directory_) && WriteSealedFile(path, kKind.magic, content)) {
-    TrimPrivateDirectory(directory_, kKind, most_bytes_, path);
+  if (base::MakePrivateDirectory(directory_) && base::WriteSealedFile(path, kKind.magic, content)) {
+    base::TrimPrivateDirectory(directory_, kKind, most_bytes_, path);
   }
 }
 

@@ -10,7 +10,8 @@
 // Nothing here is an error: a directory that cannot be made, read or written is no cache. Files
 // are written apart and renamed, so any number of processes may use one directory; of two that
 // write the same entry the last one stays. Files of other users are not read. When all files of
-// the directory are more than the limit, those that were used least recently go (private_file.h).
+// the directory are more than the limit, those that were used least recently go
+// (base/private_file.h).
 //
 // One thread.
 

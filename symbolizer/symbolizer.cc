@@ -14,6 +14,7 @@
 #include "symbolizer/demangle.h"
 #include "symbolizer/dwarf_module.h"
 #include "symbolizer/elf_file.h"
+#include "symbolizer/file_recorder.h"
 #include "symbolizer/module_file.h"
 #include "symbolizer/plt_names.h"
 #include "symbolizer/symbol_table.h"

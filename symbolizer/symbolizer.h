@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "symbolizer/file_stamp.h"
+#include "base/file_stamp.h"
 
 namespace memtrace::symbolizer {
 
@@ -81,7 +81,7 @@ struct ModuleResult {
   // For each address in the order asked: frames, innermost first; never empty of
   // frames for a mapped address of a readable module unless nothing is known.
   std::vector<std::vector<Frame>> frames;
-  std::vector<FileStamp> files;  // that were looked at, or for
+  std::vector<base::FileStamp> files;  // that were looked at, or for
 };
 
 class Symbolizer {

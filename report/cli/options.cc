@@ -11,10 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/private_file.h"
 #include "report/analysis/block_ranges.h"
 #include "report/analysis/instant.h"
 #include "report/leak/leak_kinds.h"
-#include "symbolizer/private_file.h"
 #include "symbolizer/symbol_cache.h"
 
 namespace memtrace::report::render {
@@ -382,7 +382,7 @@ absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags) {
   }
   options.index_beside = flags.index.empty();
   options.summary_dir = flags.index == "off"    ? ""
-                        : flags.index.empty() ? symbolizer::UserCacheDirectory()
+                        : flags.index.empty() ? base::UserCacheDirectory()
                                               : flags.index;
   return options;
 }

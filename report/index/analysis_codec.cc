@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/huge_pages.h"
 #include "report/state/packed_bytes.h"
 #include "report/state/packed_values.h"
-#include "symbolizer/huge_pages.h"
 
 namespace memtrace::report::index {
 namespace {
@@ -54,7 +54,7 @@ void PutStacks(const StackTable& stacks, PackedWriter* out) {
 // nullptr: these are not `count` stacks.
 std::unique_ptr<StackTable> GetStacks(PackedReader in, size_t count) {
   std::vector<StackNode> nodes(1);
-  ReserveInHugePages(nodes, count + 1);
+  base::ReserveInHugePages(nodes, count + 1);
   LatestPlaces places;
   for (uint32_t id = 1; id <= count; ++id) {
     const uint64_t up = in.Number();

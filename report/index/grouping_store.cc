@@ -2,15 +2,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/private_file.h"
+#include "base/sealed_file.h"
 #include "report/index/summary_store.h"
 #include "report/state/packed_bytes.h"
-#include "symbolizer/private_file.h"
-#include "symbolizer/sealed_file.h"
 
 namespace memtrace::report::index {
 namespace {
 
-constexpr symbolizer::PrivateKind kGroupingKind = {".grp", "MTGRPS01"};
+constexpr base::PrivateKind kGroupingKind = {".grp", "MTGRPS01"};
 
 }  // namespace
 
@@ -32,15 +32,15 @@ void GroupingStore::Keep(const render::Grouping& grouping) const {
   for (const render::Grouping::Row& row : grouping.rows) {
     for (const uint32_t number : {row.site, row.leak, row.caller}) out.Number(number);
   }
-  if (symbolizer::WriteSealedFile(file_, kGroupingKind.magic, out.bytes())) {
-    symbolizer::TrimPrivateDirectory(file_.substr(0, file_.rfind('/')), kGroupingKind,
-                                     SummaryStore::kMostBytes, file_);
+  if (base::WriteSealedFile(file_, kGroupingKind.magic, out.bytes())) {
+    base::TrimPrivateDirectory(file_.substr(0, file_.rfind('/')), kGroupingKind,
+                               SummaryStore::kMostBytes, file_);
   }
 }
 
 std::optional<render::Grouping> GroupingStore::Recall(const Analysis& analysis) const {
   std::string content;
-  if (file_.empty() || !symbolizer::ReadSealedFile(file_, kGroupingKind.magic, &content)) {
+  if (file_.empty() || !base::ReadSealedFile(file_, kGroupingKind.magic, &content)) {
     return std::nullopt;
   }
   PackedReader in(content);

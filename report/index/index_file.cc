@@ -12,12 +12,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/huge_pages.h"
+#include "base/whole_io.h"
 #include "format/checksum.h"
 #include "report/base/errno_status.h"
 #include "report/state/packed_values.h"
-#include "symbolizer/huge_pages.h"
 #include "symbolizer/own_build.h"
-#include "symbolizer/whole_io.h"
 
 namespace memtrace::report::index {
 namespace {
@@ -61,7 +61,7 @@ bool MayReplace(const std::string& path) {
   struct stat st;
   // Where its directory is none, whoever makes it is told so.
   if (lstat(path.c_str(), &st) != 0) return errno == ENOENT || errno == ENOTDIR;
-  return symbolizer::IsOfKind(path, kIndexKind);
+  return base::IsOfKind(path, kIndexKind);
 }
 
 }  // namespace
@@ -83,7 +83,7 @@ std::unique_ptr<IndexFile> IndexFile::Open(const std::string& path, const TraceI
 
 bool IndexFile::ReadDirectory(const TraceIdentity& identity) {
   Header header;
-  if (!symbolizer::ReadAllAt(fd_, 0, &header, sizeof(header)) ||
+  if (!base::ReadAllAt(fd_, 0, &header, sizeof(header)) ||
       memcmp(header.magic, kIndexKind.magic.data(), sizeof(header.magic)) != 0 ||
       header.checksum != ChecksumOf(header) || header.build != OwnBuild() ||
       TraceIdentity{header.trace_id, header.trace_bytes, header.trace_modified_ns,
@@ -93,7 +93,7 @@ bool IndexFile::ReadDirectory(const TraceIdentity& identity) {
     return false;
   }
   std::string bytes(header.directory_bytes, 0);
-  if (!symbolizer::ReadAllAt(fd_, header.directory_offset, bytes.data(), bytes.size()) ||
+  if (!base::ReadAllAt(fd_, header.directory_offset, bytes.data(), bytes.size()) ||
       format::Checksum(bytes.data(), bytes.size()) != header.directory_checksum) {
     return false;
   }
@@ -134,7 +134,7 @@ IndexFile::~IndexFile() {
 }
 
 bool IndexFile::Write(std::string_view bytes) {
-  if (error_ == 0 && !symbolizer::WriteAllAt(fd_, bytes, &end_)) error_ = errno;
+  if (error_ == 0 && !base::WriteAllAt(fd_, bytes, &end_)) error_ = errno;
   return error_ == 0;
 }
 
@@ -161,12 +161,12 @@ bool IndexFile::Read(const Section& section, std::string* content) const {
     return false;
   }
   std::string stored(section.stored_bytes, 0);
-  if (!symbolizer::ReadAllAt(fd_, section.offset, stored.data(), stored.size()) ||
+  if (!base::ReadAllAt(fd_, section.offset, stored.data(), stored.size()) ||
       format::Checksum(stored.data(), stored.size()) != section.checksum ||
       ZSTD_getFrameContentSize(stored.data(), stored.size()) != section.content_bytes) {
     return false;
   }
-  ReserveInHugePages(*content, section.content_bytes);
+  base::ReserveInHugePages(*content, section.content_bytes);
   content->resize(section.content_bytes);
   return ZSTD_decompress(content->data(), content->size(), stored.data(), stored.size()) ==
          content->size();
@@ -197,8 +197,8 @@ absl::Status IndexFile::Finish(const TraceIdentity& identity, const std::string&
     header.checksum = ChecksumOf(header);
     uint64_t begin = 0;
     if (Write(out.bytes()) &&
-        !symbolizer::WriteAllAt(fd_, {reinterpret_cast<const char*>(&header), sizeof(header)},
-                                &begin)) {
+        !base::WriteAllAt(fd_, {reinterpret_cast<const char*>(&header), sizeof(header)},
+                          &begin)) {
       error_ = errno;
     }
   }

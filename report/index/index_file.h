@@ -29,13 +29,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/private_file.h"
 #include "report/analysis/pass_state.h"
 #include "report/index/trace_identity.h"
-#include "symbolizer/private_file.h"
 
 namespace memtrace::report::index {
 
-inline constexpr symbolizer::PrivateKind kIndexKind = {".idx", "MTRIDX01"};
+inline constexpr base::PrivateKind kIndexKind = {".idx", "MTRIDX01"};
 
 class IndexFile : public PassSource {
  public:

@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/private_file.h"
 #include "report/analysis/pass_state.h"
 #include "report/index/analysis_codec.h"
 #include "report/index/index_file.h"
 #include "report/index/trace_identity.h"
 #include "report/trace/trace_reader.h"
-#include "symbolizer/private_file.h"
 
 namespace memtrace::report::index {
 namespace {
@@ -150,7 +150,7 @@ class Indexer {
     absl::Status why = absl::NotFoundError("there is no directory for it");
     for (const std::string& path : Places()) {
       if (path.starts_with(index_.directory + "/") && !index_.directory.empty()) {
-        symbolizer::MakePrivateDirectory(index_.directory);
+        base::MakePrivateDirectory(index_.directory);
       }
       auto file = IndexFile::Create(path, st_.st_mode);
       if (file.ok()) return file;
@@ -191,7 +191,7 @@ class Indexer {
       use_->built = true;
       use_->path = (*file)->path();
       if (!index_.directory.empty() && use_->path.starts_with(index_.directory + "/")) {
-        symbolizer::TrimPrivateDirectory(index_.directory, kIndexKind, kMostCacheBytes, use_->path);
+        base::TrimPrivateDirectory(index_.directory, kIndexKind, kMostCacheBytes, use_->path);
       }
     } else {
       Warn(status);

@@ -4,21 +4,21 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/file_stamp.h"
+#include "base/private_file.h"
+#include "base/sealed_file.h"
 #include "format/checksum.h"
 #include "report/index/analysis_codec.h"
 #include "report/state/packed_bytes.h"
-#include "symbolizer/file_stamp.h"
 #include "symbolizer/own_build.h"
-#include "symbolizer/private_file.h"
-#include "symbolizer/sealed_file.h"
 #include "symbolizer/module_file.h"
 
 namespace memtrace::report::index {
 namespace {
 
-using symbolizer::FileStamp;
+using base::FileStamp;
 
-constexpr symbolizer::PrivateKind kSummaryKind = {kSummarySuffix, "MTSUMM01"};
+constexpr base::PrivateKind kSummaryKind = {kSummarySuffix, "MTSUMM01"};
 
 // All that the result depends on besides the trace. Empty: on something that
 // cannot be written down.
@@ -101,7 +101,7 @@ absl::StatusOr<AnalyzedTrace> SummaryStore::Analyze(const std::string& path,
 std::optional<AnalyzedTrace> SummaryStore::Recall(const std::string& file, const std::string& trace,
                                                   const TraceIdentity& identity) const {
   std::string content;
-  if (!symbolizer::ReadSealedFile(file, kSummaryKind.magic, &content)) return std::nullopt;
+  if (!base::ReadSealedFile(file, kSummaryKind.magic, &content)) return std::nullopt;
   PackedReader in(content);
   if (GetIdentity(&in) != identity) return std::nullopt;
   for (size_t stamps = in.Count(); stamps > 0; --stamps) {
@@ -138,9 +138,9 @@ void SummaryStore::Keep(const std::string& file, const TraceIdentity& identity,
     for (const int64_t time : {stamp.modified_ns, stamp.changed_ns}) out.Signed(time);
   }
   out.Text(EncodeTrace(trace));
-  if (symbolizer::MakePrivateDirectory(directory_) &&
-      symbolizer::WriteSealedFile(file, kSummaryKind.magic, out.bytes())) {
-    symbolizer::TrimPrivateDirectory(directory_, kSummaryKind, kMostBytes, file);
+  if (base::MakePrivateDirectory(directory_) &&
+      base::WriteSealedFile(file, kSummaryKind.magic, out.bytes())) {
+    base::TrimPrivateDirectory(directory_, kSummaryKind, kMostBytes, file);
   }
 }
 

@@ -4,7 +4,7 @@
 // A summary is everything that AnalyzeTrace() and `complete` gave, for one trace (its identity),
 // one set of options, and one build of this program; together with stamps of the files of the
 // modules, which `complete` may have looked into. If any of them is another now, the trace is read
-// again. Summaries are private files of the cache directory (symbolizer/private_file.h): as they
+// again. Summaries are private files of the cache directory (base/private_file.h): as they
 // are taken as they are, they are not looked for beside the trace, where they could be anybody's.
 //
 // Kept only of traces that have their end, for another one may still be written, and that were

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/container/btree_map.h"
+#include "base/huge_pages.h"
 #include "report/findings/analysis.h"
 #include "report/model/heap_model.h"
-#include "symbolizer/huge_pages.h"
 
 namespace memtrace::report {
 
@@ -243,7 +243,8 @@ void HeapModel::DisableLeaks(uint32_t serial, bool disabled) {
 
 std::vector<HeldBlock> HeapModel::CopyLive() const {
   std::vector<HeldBlock> blocks;
-  ReserveInHugePages(blocks, table_.size() + (custom_ != nullptr ? custom_->blocks().size() : 0));
+  const size_t custom = custom_ != nullptr ? custom_->blocks().size() : 0;
+  base::ReserveInHugePages(blocks, table_.size() + custom);
   if (custom_ == nullptr) {
     table_.ForEach([&](const HeldBlock& block) { blocks.push_back(block); });
     return blocks;

@@ -31,8 +31,8 @@
 #include <random>
 #include <vector>
 
+#include "base/huge_pages.h"
 #include "format/event_words.h"
-#include "symbolizer/huge_pages.h"
 
 namespace memtrace::report {
 
@@ -189,7 +189,7 @@ class LiveTable {
 
   void Take(void* memory, size_t slots) {
     mapped_bytes_ = slots * sizeof(HeldBlock);
-    PreferHugePages(memory, mapped_bytes_);
+    base::PreferHugePages(memory, mapped_bytes_);
     slots_ = static_cast<HeldBlock*>(memory);  // what is new is all zero: empty
     mask_ = slots - 1;
     shift_ = 64 - static_cast<unsigned>(__builtin_ctzll(slots));

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "symbolizer/whole_io.h"
+#include "base/whole_io.h"
 
 namespace memtrace::report::pages {
 namespace {
@@ -20,7 +20,7 @@ constexpr uint64_t kLongestRun = 8192;
 std::vector<uint64_t> ReadRun(int fd, uint64_t first, uint64_t count) {
   std::vector<uint64_t> values(count, 0);
   size_t got;  // less, or an error, beyond the last frame
-  symbolizer::ReadUpTo(fd, first * sizeof(uint64_t), values.data(), count * sizeof(uint64_t), &got);
+  base::ReadUpTo(fd, first * sizeof(uint64_t), values.data(), count * sizeof(uint64_t), &got);
   return values;
 }
 

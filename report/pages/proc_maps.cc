@@ -13,8 +13,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/whole_io.h"
 #include "report/base/unique_fd.h"
-#include "symbolizer/whole_io.h"
 
 namespace memtrace::report::pages {
 namespace {
@@ -153,7 +153,7 @@ absl::Status ReadMaps(const std::string& file, std::vector<Mapping>* mappings) {
   const UniqueFd fd(open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.ok()) return failed(errno);
   MapsParser parser([mappings](Mapping&& mapping) { mappings->push_back(std::move(mapping)); });
-  const bool read = symbolizer::ReadParts(fd.get(), [&](std::string_view part) {
+  const bool read = base::ReadParts(fd.get(), [&](std::string_view part) {
     parser.Feed({part.data(), part.size()});
     return true;
   });

@@ -15,8 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/whole_io.h"
 #include "report/base/unique_fd.h"
-#include "symbolizer/whole_io.h"
 
 namespace memtrace::report::pressure {
 namespace {
@@ -31,7 +31,7 @@ absl::StatusOr<std::string> KernelFiles::Read(absl::string_view path) const {
   const UniqueFd fd(open(absl::StrCat(root_, path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.ok()) return Error(errno);
   std::string text;
-  const bool read = symbolizer::ReadParts(fd.get(), [&](std::string_view part) {
+  const bool read = base::ReadParts(fd.get(), [&](std::string_view part) {
     text += part;
     return text.size() < kLongest;
   });

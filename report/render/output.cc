@@ -8,8 +8,8 @@
 #include <csignal>
 #include <utility>
 
+#include "base/whole_io.h"
 #include "report/base/errno_status.h"
-#include "symbolizer/whole_io.h"
 
 namespace memtrace::report::render {
 namespace {
@@ -69,7 +69,7 @@ void Output::Write(absl::string_view text) {
 }
 
 void Output::Flush() {
-  if (!done() && !symbolizer::WriteAll(fd_, buffer_)) {
+  if (!done() && !base::WriteAll(fd_, buffer_)) {
     if (errno == EPIPE) {
       closed_ = true;
     } else {

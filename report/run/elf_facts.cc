@@ -11,7 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "symbolizer/whole_io.h"
+#include "base/whole_io.h"
 
 namespace memtrace::report {
 namespace {
@@ -61,7 +61,7 @@ class Reader {
   explicit Reader(int fd) : fd_(fd) {}
 
   bool ReadAt(uint64_t offset, void* out, size_t bytes) const {
-    return offset <= INT64_MAX - bytes && symbolizer::ReadAllAt(fd_, offset, out, bytes);
+    return offset <= INT64_MAX - bytes && base::ReadAllAt(fd_, offset, out, bytes);
   }
 
   template <typename T>
@@ -78,7 +78,7 @@ class Reader {
     while (text.size() < kMaxString) {
       if (offset > INT64_MAX - sizeof(part)) return std::nullopt;
       size_t got;
-      if (!symbolizer::ReadUpTo(fd_, offset, part, sizeof(part), &got) || got == 0)
+      if (!base::ReadUpTo(fd_, offset, part, sizeof(part), &got) || got == 0)
         return std::nullopt;
       const size_t length = strnlen(part, got);
       text.append(part, length);

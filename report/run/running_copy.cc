@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/whole_io.h"
 #include "report/base/errno_status.h"
 #include "report/trace/block_payload.h"
 #include "report/trace/block_scanner.h"
 #include "report/trace/byte_source.h"
 #include "report/trace/file_header.h"
-#include "symbolizer/whole_io.h"
 
 namespace memtrace::report {
 namespace {
@@ -89,11 +89,11 @@ class RunningCopy {
     while (range.begin < range.end) {
       const size_t wanted = std::min<size_t>(buffer_.size(), range.end - range.begin);
       size_t got;
-      if (!symbolizer::ReadUpTo(source_.fd(), range.begin, buffer_.data(), wanted, &got)) {
+      if (!base::ReadUpTo(source_.fd(), range.begin, buffer_.data(), wanted, &got)) {
         return ErrnoStatus("cannot read", from_, errno);
       }
       if (got == 0) return ErrnoStatus("cannot read", from_, EIO);
-      if (!symbolizer::WriteAllAt(target_.fd(), {buffer_.data(), got}, &range.begin)) {
+      if (!base::WriteAllAt(target_.fd(), {buffer_.data(), got}, &range.begin)) {
         return ErrnoStatus("cannot write", to_, errno);
       }
     }

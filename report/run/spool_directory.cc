@@ -15,9 +15,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/whole_io.h"
 #include "report/base/unique_fd.h"
 #include "report/run/output_name.h"
-#include "symbolizer/whole_io.h"
 
 namespace memtrace::report {
 namespace {
@@ -73,7 +73,7 @@ absl::Status SpoolDirectory::WriteRunRecord(const RunRecord& record) const {
   const std::string text = absl::StrCat(record.root_pid, "\n", record.output, "\n");
   const UniqueFd fd(
       open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!fd.ok() || !symbolizer::WriteAll(fd.get(), text)) {
+  if (!fd.ok() || !base::WriteAll(fd.get(), text)) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path));
   }
   return absl::OkStatus();

@@ -23,11 +23,11 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
+#include "base/huge_pages.h"
 #include "report/base/on_demand.h"
 #include "report/base/strong_id.h"
 #include "report/state/fields.h"
 #include "report/state/packed_bytes.h"
-#include "symbolizer/huge_pages.h"
 
 namespace memtrace::report::index {
 
@@ -160,7 +160,7 @@ void Get(T& value, PackedSource& source) {
       value.reserve(room);
       for (size_t i = 0; i < count && in.ok(); ++i) value.push_back(in.Number() != 0);
     } else {
-      ReserveInHugePages(value, room);
+      base::ReserveInHugePages(value, room);
       for (size_t i = 0; i < count && in.ok(); ++i) Get(value.emplace_back(), source);
     }
   } else if constexpr (IsInlinedVector<T>::value) {

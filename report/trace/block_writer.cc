@@ -6,11 +6,11 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "base/whole_io.h"
 #include "format/checksum.h"
 #include "format/varint.h"
 #include "report/base/errno_status.h"
 #include "report/trace/block_scanner.h"
-#include "symbolizer/whole_io.h"
 
 namespace memtrace::report {
 
@@ -26,8 +26,7 @@ BlockWriter::~BlockWriter() { ZSTD_freeCCtx(zstd_); }
 
 absl::Status BlockWriter::WriteAll(std::span<const uint8_t> bytes) {
   uint64_t end = position_;
-  if (!symbolizer::WriteAllAt(fd_, {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
-                              &end)) {
+  if (!base::WriteAllAt(fd_, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, &end)) {
     return ErrnoStatus("cannot write", path_, errno);
   }
   position_ = end;

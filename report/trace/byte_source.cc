@@ -9,8 +9,8 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "base/whole_io.h"
 #include "report/base/errno_status.h"
-#include "symbolizer/whole_io.h"
 
 namespace memtrace::report {
 
@@ -49,7 +49,7 @@ uint64_t FileSource::NextData(uint64_t offset) const {
 absl::StatusOr<size_t> FileSource::ReadAt(uint64_t offset, std::span<uint8_t> out) const {
   size_t done = 0;
   if (offset > INT64_MAX - out.size()) return done;
-  if (!symbolizer::ReadUpTo(fd_, offset, out.data(), out.size(), &done)) {
+  if (!base::ReadUpTo(fd_, offset, out.data(), out.size(), &done)) {
     return absl::UnavailableError(
         absl::StrCat("cannot read at byte ", offset + done, ": ", strerror(errno)));
   }

@@ -12,11 +12,11 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "base/whole_io.h"
 #include "report/base/unique_fd.h"
 #include "report/render/json_parts.h"
 #include "report/words/escape.h"
 #include "report/words/units.h"
-#include "symbolizer/whole_io.h"
 
 namespace memtrace::report {
 namespace {
@@ -163,7 +163,7 @@ absl::Status AppendNight(const std::string& directory, const Night& night) {
     if (pread(file.get(), &last, 1, before.st_size - 1) != 1) return Failed("read", path);
     if (last != '\n') text = absl::StrCat("\n", text);  // what was cut there ends here
   }
-  if (!symbolizer::WriteAll(file.get(), text) || fsync(file.get()) != 0) {
+  if (!base::WriteAll(file.get(), text) || fsync(file.get()) != 0) {
     const absl::Status failed = Failed("append to", path);
     // Nothing rather than a part. Where this fails too, the next to append closes the line.
     if (ftruncate(file.get(), before.st_size) != 0) return failed;

@@ -11,9 +11,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/whole_io.h"
 #include "report/base/unique_fd.h"
 #include "report/valgrind/driver_options.h"
-#include "symbolizer/whole_io.h"
 
 namespace memtrace::report::valgrind {
 namespace {
@@ -30,7 +30,7 @@ absl::Status CannotWrite(absl::string_view name) {
 }
 
 absl::Status WriteAllTo(int fd, absl::string_view text, absl::string_view name) {
-  if (symbolizer::WriteAll(fd, {text.data(), text.size()})) return absl::OkStatus();
+  if (base::WriteAll(fd, {text.data(), text.size()})) return absl::OkStatus();
   return CannotWrite(name);
 }
 

@@ -14,10 +14,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/whole_io.h"
 #include "report/base/errno_status.h"
 #include "report/base/unique_fd.h"
 #include "report/leak/leak_kinds.h"
-#include "symbolizer/whole_io.h"
 
 namespace memtrace::report::valgrind {
 namespace {
@@ -329,7 +329,7 @@ absl::StatusOr<ValgrindRun> ReadValgrindXml(const std::string& path) {
     return absl::NotFoundError(absl::StrCat("cannot open ", path, ": ", strerror(errno)));
   std::string text;
   const ValgrindXmlLimits limits;
-  const bool read = symbolizer::ReadParts(fd.get(), [&](std::string_view part) {
+  const bool read = base::ReadParts(fd.get(), [&](std::string_view part) {
     text += part;
     return text.size() <= limits.bytes;  // more: says so below
   });

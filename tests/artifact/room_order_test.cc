@@ -1,5 +1,6 @@
 // The rooms of report/ have an order, and each includes only itself and those below it. It is
-// written down once, in docs/architecture.md.
+// written down once, in docs/architecture.md. What the directories above them may use is in its
+// picture, and here.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,10 +35,11 @@ std::vector<std::string> Order() {
   return rooms;
 }
 
-// "FILE includes report/ROOM/..." for each file whose room is below what it includes.
-std::vector<std::string> Violations(const fs::path& directory, const std::string& room,
-                                    const std::map<std::string, size_t>& place) {
-  const std::string include = "#include \"report/";
+// "FILE: #include ..." for each include of a file of this tree, of those below `directory`, that
+// `may` returns false for. It is given what is between the quotes.
+template <typename May>
+std::vector<std::string> IncludesBut(const fs::path& directory, May may) {
+  const std::string include = "#include \"";
   std::vector<std::string> found;
   for (const auto& entry : fs::recursive_directory_iterator(directory)) {
     const std::string extension = entry.path().extension();
@@ -45,13 +47,24 @@ std::vector<std::string> Violations(const fs::path& directory, const std::string
     std::istringstream lines(ReadFile(entry.path()));
     for (std::string line; std::getline(lines, line);) {
       if (!line.starts_with(include)) continue;
-      const size_t end = line.find('/', include.size());
-      const auto included = place.find(line.substr(include.size(), end - include.size()));
-      if (included != place.end() && included->second <= place.at(room)) continue;
+      const size_t end = line.find('"', include.size());
+      if (may(line.substr(include.size(), end - include.size()))) continue;
       found.push_back(entry.path().lexically_relative(kSource).string() + ": " + line);
     }
   }
   return found;
+}
+
+// Those of rooms that are not below `room`, nor it.
+std::vector<std::string> Violations(const fs::path& directory, const std::string& room,
+                                    const std::map<std::string, size_t>& place) {
+  const std::string report = "report/";
+  return IncludesBut(directory, [&](const std::string& path) {
+    if (!path.starts_with(report)) return true;
+    const size_t end = path.find('/', report.size());
+    const auto included = place.find(path.substr(report.size(), end - report.size()));
+    return included != place.end() && included->second <= place.at(room);
+  });
 }
 
 TEST(RoomOrderTest, NoRoomIncludesOneAboveIt) {
@@ -71,6 +84,26 @@ TEST(RoomOrderTest, NoRoomIncludesOneAboveIt) {
     EXPECT_THAT(Violations(kSource + "/report/" + room, room, place), testing::IsEmpty())
         << "the order of the rooms is in docs/architecture.md: move what is needed down, or what "
            "needs it up";
+  }
+}
+
+TEST(RoomOrderTest, NoDirectoryIncludesWhatThereIsNoArrowTo) {
+  const std::map<std::string, std::set<std::string>> arrows = {
+      {"format", {}},
+      {"preload", {"format", "include"}},
+      {"base", {}},
+      {"symbolizer", {"base", "format/build_id_note.h", "absl"}},
+      {"report", {"base", "format", "symbolizer", "absl"}},
+  };
+  for (const auto& [directory, others] : arrows) {
+    EXPECT_THAT(IncludesBut(kSource + "/" + directory,
+                            [&](const std::string& path) {
+                              const std::string included = path.substr(0, path.find('/'));
+                              return included == directory || others.contains(included) ||
+                                     others.contains(path);
+                            }),
+                testing::IsEmpty())
+        << "docs/architecture.md says what " << directory << "/ may use";
   }
 }
 

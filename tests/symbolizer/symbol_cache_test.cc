@@ -20,6 +20,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "base/file_stamp.h"
 #include "symbolizer/symbolizer_process.h"
 #include "tests/symbolizer/fixture_program.h"
 
@@ -273,7 +274,7 @@ TEST_F(SymbolCacheTest, ReadingCountsAsUse) {
   ASSERT_EQ(utimensat(AT_FDCWD, Entry().c_str(), old, 0), 0);
   Look({1});
   EXPECT_THAT(asked_, IsEmpty());
-  EXPECT_GT(FileStamp::Of(Entry()).modified_ns, int64_t{1'000'000'000'000});
+  EXPECT_GT(base::FileStamp::Of(Entry()).modified_ns, int64_t{1'000'000'000'000});
 }
 
 TEST_F(SymbolCacheTest, WhatAKilledWriterLeftIsRemoved) {

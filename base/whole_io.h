@@ -1,7 +1,7 @@
 // Reads and writes that are whole, however often the kernel gives less or a signal interrupts.
 
-#ifndef MEMTRACE_SYMBOLIZER_WHOLE_IO_H_
-#define MEMTRACE_SYMBOLIZER_WHOLE_IO_H_
+#ifndef MEMTRACE_BASE_WHOLE_IO_H_
+#define MEMTRACE_BASE_WHOLE_IO_H_
 
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace memtrace::symbolizer {
+namespace memtrace::base {
 
 // False, with errno, where not all could be written.
 inline bool WriteAll(int fd, std::string_view bytes) {
@@ -70,6 +70,6 @@ inline bool ReadAllAt(int fd, uint64_t offset, void* to, size_t bytes) {
   return ReadUpTo(fd, offset, to, bytes, &got) && got == bytes;
 }
 
-}  // namespace memtrace::symbolizer
+}  // namespace memtrace::base
 
-#endif  // MEMTRACE_SYMBOLIZER_WHOLE_IO_H_
+#endif  // MEMTRACE_BASE_WHOLE_IO_H_

@@ -1,4 +1,4 @@
-#include "symbolizer/private_file.h"
+#include "base/private_file.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -10,10 +10,10 @@
 #include <cstdlib>
 #include <vector>
 
-#include "symbolizer/file_stamp.h"
-#include "symbolizer/whole_io.h"
+#include "base/file_stamp.h"
+#include "base/whole_io.h"
 
-namespace memtrace::symbolizer {
+namespace memtrace::base {
 namespace {
 
 constexpr std::string_view kBeingWritten = ".memtrace-";
@@ -130,4 +130,4 @@ void TrimPrivateDirectory(const std::string& directory, const PrivateKind& kind,
   }
 }
 
-}  // namespace memtrace::symbolizer
+}  // namespace memtrace::base

@@ -4,15 +4,15 @@
 // old one or the new one, and of several writers the last one stays. Never an error to a user:
 // what cannot be done is not done.
 
-#ifndef MEMTRACE_SYMBOLIZER_PRIVATE_FILE_H_
-#define MEMTRACE_SYMBOLIZER_PRIVATE_FILE_H_
+#ifndef MEMTRACE_BASE_PRIVATE_FILE_H_
+#define MEMTRACE_BASE_PRIVATE_FILE_H_
 
 #include <cstdint>
 #include <ctime>
 #include <string>
 #include <string_view>
 
-namespace memtrace::symbolizer {
+namespace memtrace::base {
 
 // $XDG_CACHE_HOME/memtrace, else ~/.cache/memtrace; empty: neither variable is a path.
 std::string UserCacheDirectory();
@@ -45,6 +45,6 @@ bool IsOfKind(const std::string& path, const PrivateKind& kind);
 void TrimPrivateDirectory(const std::string& directory, const PrivateKind& kind,
                           uint64_t most_bytes, const std::string& kept);
 
-}  // namespace memtrace::symbolizer
+}  // namespace memtrace::base
 
-#endif  // MEMTRACE_SYMBOLIZER_PRIVATE_FILE_H_
+#endif  // MEMTRACE_BASE_PRIVATE_FILE_H_

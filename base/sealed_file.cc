@@ -1,4 +1,4 @@
-#include "symbolizer/sealed_file.h"
+#include "base/sealed_file.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -8,10 +8,10 @@
 #include <cstring>
 #include <ctime>
 
-#include "symbolizer/huge_pages.h"
-#include "symbolizer/private_file.h"
+#include "base/huge_pages.h"
+#include "base/private_file.h"
 
-namespace memtrace::symbolizer {
+namespace memtrace::base {
 namespace {
 
 // A file's time is set anew when it is older than this, so that the last use is known to the day.
@@ -69,4 +69,4 @@ bool WriteSealedFile(const std::string& path, std::string_view magic, std::strin
   return WritePrivateFile(path, bytes);
 }
 
-}  // namespace memtrace::symbolizer
+}  // namespace memtrace::base

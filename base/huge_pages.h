@@ -1,15 +1,15 @@
 // Huge pages for what is large and about to be filled: where memory is touched for the first time
 // the kernel's way to each page takes longer than what is then written there.
 
-#ifndef MEMTRACE_SYMBOLIZER_HUGE_PAGES_H_
-#define MEMTRACE_SYMBOLIZER_HUGE_PAGES_H_
+#ifndef MEMTRACE_BASE_HUGE_PAGES_H_
+#define MEMTRACE_BASE_HUGE_PAGES_H_
 
 #include <sys/mman.h>
 
 #include <cstddef>
 #include <cstdint>
 
-namespace memtrace {
+namespace memtrace::base {
 
 // Below this it is not worth a call.
 inline constexpr size_t kHugeFromBytes = size_t{4} << 20;
@@ -32,6 +32,6 @@ void ReserveInHugePages(Vector& vector, size_t count) {
   PreferHugePages(vector.data(), vector.capacity() * sizeof(typename Vector::value_type));
 }
 
-}  // namespace memtrace
+}  // namespace memtrace::base
 
-#endif  // MEMTRACE_SYMBOLIZER_HUGE_PAGES_H_
+#endif  // MEMTRACE_BASE_HUGE_PAGES_H_
