@@ -213,7 +213,7 @@ std::vector<std::string> MissingTexts(uint64_t dropped_events, bool truncated,
                                       std::string_view damage) {
   std::vector<std::string> texts;
   if (dropped_events > 0)
-    texts.push_back(absl::StrCat(render::Plural(dropped_events, "event"), " lost"));
+    texts.push_back(absl::StrCat(words::Plural(dropped_events, "event"), " lost"));
   if (truncated) {
     texts.push_back(absl::StrCat("the trace is incomplete", damage.empty() ? "" : ": ",
                                  absl::string_view(damage.data(), damage.size())));

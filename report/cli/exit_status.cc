@@ -11,7 +11,7 @@ namespace memtrace::report {
 int ExitCodeOf(const absl::Status& status) {
   if (status.ok()) return 0;
   const std::string line =
-      absl::StrCat("memtrace: ", render::EscapeControls(status.message()), "\n");
+      absl::StrCat("memtrace: ", words::EscapeControls(status.message()), "\n");
   fputs(line.c_str(), stderr);
   return kExitFailed;
 }

@@ -40,7 +40,7 @@ std::vector<std::string> Symbolized(const symbolizer::Options& options, const An
     const std::vector<FrameId> frames = symbols.Stack(ids[i]);
     // The function that has a frame; the others are inlined into it.
     if (frames.empty() || symbols.frame(frames.back()).function.empty()) continue;
-    names[i] = absl::StrCat(render::EscapeControls(symbols.frame(frames.back()).function), " (",
+    names[i] = absl::StrCat(words::EscapeControls(symbols.frame(frames.back()).function), " (",
                             names[i], ")");
   }
   return names;

@@ -31,22 +31,20 @@ int Pack(const PackOptions& options) {
   }
   auto result = RunPack(options);
   if (!result.ok()) return ExitCodeOf(result.status());
-  absl::FPrintF(stdout, "%s: %d bytes, %.1f %% of %s\n",
-                                  render::EscapeControls(result->output),
-                                  result->packed_bytes,
-                                  100.0 * static_cast<double>(result->packed_bytes) /
-                                      static_cast<double>(result->raw_bytes),
-                                  render::EscapeControls(options.file));
+  absl::FPrintF(
+      stdout, "%s: %d bytes, %.1f %% of %s\n", words::EscapeControls(result->output),
+      result->packed_bytes,
+      100.0 * static_cast<double>(result->packed_bytes) / static_cast<double>(result->raw_bytes),
+      words::EscapeControls(options.file));
   if (result->damaged_blocks != 0) {
     absl::FPrintF(stderr, "memtrace: %s: %d damaged block%s left out\n",
-                                    render::EscapeControls(options.file),
-                                    result->damaged_blocks,
-                                    result->damaged_blocks == 1 ? " was" : "s were");
+                  words::EscapeControls(options.file), result->damaged_blocks,
+                  result->damaged_blocks == 1 ? " was" : "s were");
   }
   if (result->incomplete || result->damaged_blocks != 0) {
     absl::FPrintF(stderr, 
         "memtrace: %s is not whole: nor is what was packed of it, and its reports say so\n",
-        render::EscapeControls(options.file));
+        words::EscapeControls(options.file));
   }
   return 0;
 }

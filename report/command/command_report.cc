@@ -118,7 +118,7 @@ absl::Status Render(const ReportFlags& flags, const ReportOptions& options,
 
 absl::Status Suppress(const ReportFlags& flags, const ReportOptions& options,
                       const ReportView& view, const leak::HeldScan* held,
-                      gate::Suppressions* suppressions, const StackTable& stacks,
+                      suppress::Suppressions* suppressions, const StackTable& stacks,
                       Analysis* analysis) {
   if (flags.suppressions.empty()) return absl::OkStatus();
   if (view.leak_scan() == nullptr) {
@@ -128,11 +128,11 @@ absl::Status Suppress(const ReportFlags& flags, const ReportOptions& options,
   }
   for (LeakScan& scan : analysis->leak_scans) {
     if (&scan != view.leak_scan()) continue;
-    gate::SuppressRecords(view, suppressions, &scan);
+    suppress::SuppressRecords(view, suppressions, &scan);
     if (held != nullptr && flags.suppress_children) {
-      gate::SuppressWhatTheyLeadTo(*held, stacks, options.analyze.leaks.resolution, &scan);
+      suppress::SuppressWhatTheyLeadTo(*held, stacks, options.analyze.leaks.resolution, &scan);
     }
-    scan.suppressions = gate::Used(*suppressions);
+    scan.suppressions = suppress::Used(*suppressions);
   }
   return absl::OkStatus();
 }
@@ -143,7 +143,7 @@ index::IndexOptions IndexOf(const ReportOptions& options) {
   index.directory = options.summary_dir;
   index.beside = options.index_beside;
   index.warn = [](const std::string& why) {
-    std::fprintf(stderr, "memtrace: %s\n", EscapeControls(why).c_str());
+    std::fprintf(stderr, "memtrace: %s\n", words::EscapeControls(why).c_str());
   };
   return index;
 }
@@ -289,7 +289,7 @@ void WarnAboutLosses(const ReportFlags& flags, ReportFormat format, const Covera
   for (const std::string& text :
        MissingTexts(coverage.dropped_events, coverage.truncated, coverage.damage)) {
     std::fprintf(stderr, "memtrace: %s\n",
-                 EscapeControls(absl::StrCat(flags.file, ": ", text)).c_str());
+                 words::EscapeControls(absl::StrCat(flags.file, ": ", text)).c_str());
   }
 }
 
@@ -358,7 +358,7 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
   options->analyze.progress = [&](const ReadProgress& read) {
     progress.Report("reading", read.share(), read.events);
   };
-  gate::Suppressions suppressions;
+  suppress::Suppressions suppressions;
   for (const std::string& file : flags.suppressions) {
     status = suppressions.AddFile(file);
     if (!status.ok()) return status;
@@ -404,7 +404,7 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
   status = Suppress(flags, *options, *view, questions.held(), &suppressions, stacks, &viewed);
   if (!status.ok()) return status;
   for (LeakScan& scan : viewed.leak_scans) {
-    if (&scan == view->leak_scan()) gate::MarkOfRuntime(*view, &scan);
+    if (&scan == view->leak_scan()) suppress::MarkOfRuntime(*view, &scan);
   }
   status = questions.Answer(*view, stacks, options->analyze.leaks.resolution, &symbolizer);
   if (!status.ok()) return status;

@@ -57,10 +57,10 @@ std::string Date(int64_t realtime_ns) {
 
 std::string EndOf(const ProcessInfo& process) {
   if (process.imported()) return "not in the log";
-  if (process.end == ProcessInfo::End::kExit) return render::ShortEnd(process);
-  std::string end = render::EndPhrase(process);
+  if (process.end == ProcessInfo::End::kExit) return words::ShortEnd(process);
+  std::string end = words::EndPhrase(process);
   if (!process.kill.why.empty())
-    absl::StrAppend(&end, ": ", render::EscapeControls(process.kill.why));
+    absl::StrAppend(&end, ": ", words::EscapeControls(process.kill.why));
   return end;
 }
 
@@ -76,12 +76,12 @@ const char* ClockName(format::ClockKind clock) {
 void PrintProcess(const Analysis& a, Facts& facts) {
   const ProcessInfo& p = a.process;
   facts.Heading("process");
-  facts.Line("command", render::ShellCommand(p.command));
-  facts.Line("executable", render::EscapeControls(p.executable));
-  facts.Line("directory", render::EscapeControls(p.working_directory));
+  facts.Line("command", words::ShellCommand(p.command));
+  facts.Line("executable", words::EscapeControls(p.executable));
+  facts.Line("directory", words::EscapeControls(p.working_directory));
   facts.Line("pid", absl::StrCat(p.pid, ", parent ", p.ppid, p.forked ? ", forked" : ""));
-  facts.Line("host", absl::StrCat(render::EscapeControls(p.host), ", Linux ",
-                                  render::EscapeControls(p.kernel)));
+  facts.Line("host", absl::StrCat(words::EscapeControls(p.host), ", Linux ",
+                                  words::EscapeControls(p.kernel)));
   facts.Line("start", p.imported() ? "not in the log" : Date(p.start_realtime_ns));
   facts.Line("duration", Seconds(p.duration_ns));
   facts.Line("end", EndOf(p));
@@ -110,21 +110,21 @@ void PrintFile(const TraceReader& reader, const Analysis& a, size_t stacks, Fact
   const TraceStatistics& s = reader.statistics();
   const bool packed = (reader.header().flags & format::kFilePacked) != 0;
   facts.Heading("trace");
-  facts.Line("file", render::EscapeControls(reader.name()));
+  facts.Line("file", words::EscapeControls(reader.name()));
   facts.Line("format", absl::StrCat("version ", reader.header().version, ", ",
                                     packed ? "packed" : "raw", ", library ",
-                                    render::EscapeControls(a.process.library_version)));
-  facts.Line("size", absl::StrCat(render::HumanBytes(s.file_bytes), " (", s.file_bytes, ")"));
-  facts.Line("event blocks", absl::StrCat(s.event_blocks, ", ", render::HumanBytes(s.event_bytes),
-                                          ", decoded ", render::HumanBytes(s.event_content_bytes)));
+                                    words::EscapeControls(a.process.library_version)));
+  facts.Line("size", absl::StrCat(words::HumanBytes(s.file_bytes), " (", s.file_bytes, ")"));
+  facts.Line("event blocks", absl::StrCat(s.event_blocks, ", ", words::HumanBytes(s.event_bytes),
+                                          ", decoded ", words::HumanBytes(s.event_content_bytes)));
   facts.Line("metadata blocks",
-             absl::StrCat(s.metadata_blocks, ", ", render::HumanBytes(s.metadata_bytes), ", ",
+             absl::StrCat(s.metadata_blocks, ", ", words::HumanBytes(s.metadata_bytes), ", ",
                           reader.metadata().records, " records"));
   facts.Line("rings", absl::StrCat(s.ring_blocks, ", ", s.rings_used, " with events of their own"));
-  facts.NonZero("memory scan blocks", s.scan_blocks, render::HumanBytes(s.scan_bytes));
+  facts.NonZero("memory scan blocks", s.scan_blocks, words::HumanBytes(s.scan_bytes));
   facts.NonZero("unknown blocks", s.unknown_blocks, "written by a newer version; skipped");
   facts.NonZero("gaps", s.gaps,
-                absl::StrCat("reserved and not written, ", render::HumanBytes(s.gap_bytes)));
+                absl::StrCat("reserved and not written, ", words::HumanBytes(s.gap_bytes)));
   facts.Number("events", a.coverage.events);
   facts.Number("distinct stack nodes", stacks);
   if (a.coverage.events != 0) {
@@ -147,8 +147,8 @@ void PrintCoverage(const Analysis& a, Facts& facts) {
   facts.Number("unseen frees", c.unseen_frees);
   facts.Line("cross-checked stacks",
              absl::StrCat(c.cross_checked, ", ", c.cross_check_differences, " differ"));
-  if (!c.damage.empty()) facts.Line("damage", render::EscapeControls(c.damage));
-  for (const std::string& note : c.notes) facts.Line("note", render::EscapeControls(note));
+  if (!c.damage.empty()) facts.Line("damage", words::EscapeControls(c.damage));
+  for (const std::string& note : c.notes) facts.Line("note", words::EscapeControls(note));
 }
 
 void PrintScans(const Analysis& a, Facts& facts) {
@@ -158,10 +158,10 @@ void PrintScans(const Analysis& a, Facts& facts) {
     const std::string name = absl::StrCat("scan ", scan.number);
     const std::string what =
         absl::StrCat(leak::ReasonName(scan.reason), scan.label.empty() ? "" : " ",
-                     render::EscapeControls(scan.label), " at ", Seconds(scan.time_ns));
+                     words::EscapeControls(scan.label), " at ", Seconds(scan.time_ns));
     if (scan.state != LeakScan::State::kDone) {
       facts.Line(name,
-                 absl::StrCat(what, ": tells nothing: ", render::EscapeControls(scan.failure)));
+                 absl::StrCat(what, ": tells nothing: ", words::EscapeControls(scan.failure)));
       continue;
     }
     std::vector<std::string> kinds;
@@ -172,10 +172,10 @@ void PrintScans(const Analysis& a, Facts& facts) {
     facts.Line(name, absl::StrCat(what, ": ", absl::StrJoin(kinds, ", "), " blocks"));
     facts.Line("its cost",
                absl::StrCat("threads stood ", Milliseconds(scan.cost.stood_ns), " for the copy, ",
-                            render::HumanBytes(scan.cost.root_bytes + scan.cost.heap_bytes),
+                            words::HumanBytes(scan.cost.root_bytes + scan.cost.heap_bytes),
                             " looked through in ", Milliseconds(scan.cost.cpu_ns), " of CPU",
                             scan.cost.in_process ? ", by the process itself" : ""));
-    for (const std::string& note : scan.notes) facts.Line("note", render::EscapeControls(note));
+    for (const std::string& note : scan.notes) facts.Line("note", words::EscapeControls(note));
   }
 }
 
@@ -190,20 +190,20 @@ void PrintSamples(const Analysis& a, Facts& facts) {
     facts.Line("processor time", absl::StrCat(cost.last, " us of memtrace run's"));
   }
   if (const auto rss = Summarize(lane.ResidentBytes()); rss.known) {
-    facts.Line("resident", absl::StrCat(render::HumanBytes(rss.most), " at most, ",
-                                        render::HumanBytes(rss.last), " at last"));
+    facts.Line("resident", absl::StrCat(words::HumanBytes(rss.most), " at most, ",
+                                        words::HumanBytes(rss.last), " at last"));
   }
-  for (const std::string& note : lane.notes) facts.Line("note", render::EscapeControls(note));
+  for (const std::string& note : lane.notes) facts.Line("note", words::EscapeControls(note));
 }
 
 void PrintCost(const Analysis& a, Facts& facts) {
   facts.Heading("the tool's own cost");
-  facts.Line("memory", render::HumanBytes(a.coverage.tool_memory_bytes));
+  facts.Line("memory", words::HumanBytes(a.coverage.tool_memory_bytes));
   facts.Number("minor faults", a.coverage.tool_minor_faults);
   if (a.coverage.counters.empty()) return;
   facts.Heading("counters of the library");
   for (const auto& [name, value] : a.coverage.counters)
-    facts.Number(render::EscapeControls(name), value);
+    facts.Number(words::EscapeControls(name), value);
 }
 
 }  // namespace

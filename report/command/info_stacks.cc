@@ -124,7 +124,7 @@ std::vector<std::string> ModuleAndOffset(const AnalyzedTrace& trace,
     const ModuleInfo* module = modules.Find(node);
     names.push_back(module == nullptr
                         ? absl::StrFormat("0x%x", node.pc)
-                        : absl::StrFormat("%s+0x%x", render::EscapeControls(module->path),
+                        : absl::StrFormat("%s+0x%x", words::EscapeControls(module->path),
                                           node.pc - module->bias));
   }
   return names;

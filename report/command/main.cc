@@ -86,7 +86,7 @@ int Complain(const CLI::App& app, const CLI::ParseError& error) {
     const bool flag = absl::StartsWith(word, "-");
     const bool command = !flag && &chosen == &app;
     message = absl::StrCat(flag ? "unknown option " : command ? "unknown command " : "unexpected ",
-                           memtrace::report::render::EscapeControls(word));
+                           memtrace::report::words::EscapeControls(word));
     if (flag || command) {
       const std::vector<std::string> near =
           memtrace::report::render::Suggest(word, Candidates(chosen, flag));
@@ -94,7 +94,7 @@ int Complain(const CLI::App& app, const CLI::ParseError& error) {
     }
   }
   std::fprintf(stderr, "memtrace: %s%s; see %s\n",
-               memtrace::report::render::EscapeControls(message).c_str(), meant.c_str(),
+               memtrace::report::words::EscapeControls(message).c_str(), meant.c_str(),
                help.c_str());
   return kExitFailed;
 }
@@ -223,8 +223,8 @@ int RunCommandLine(int argc, char** argv) {
   RefuseEmptyValues(app);
   if (const std::string option = OptionWithoutValue(argc, argv); !option.empty()) {
     std::fprintf(stderr, "memtrace: %s: %s; see memtrace %s --help\n",
-                 memtrace::report::render::EscapeControls(option).c_str(), kEmptyValue,
-                 memtrace::report::render::EscapeControls(argv[1]).c_str());
+                 memtrace::report::words::EscapeControls(option).c_str(), kEmptyValue,
+                 memtrace::report::words::EscapeControls(argv[1]).c_str());
     WithoutVerdict(argc, argv);
     return kExitFailed;
   }

@@ -73,9 +73,9 @@ absl::Status Diff(const Flags& flags, bool* grew, bool* skipped, std::string* in
 
   return WriteComparison(
       flags, *shared,
-      {[&](size_t top, render::Sink& out) { RenderDiffJson(*diff, top, out); },
-       [&](size_t top, render::Sink& out) { RenderDiffCsv(*diff, top, out); },
-       [&](size_t top, render::Sink& out) { RenderDiffHtml(*diff, top, out); },
+      {[&](size_t top, words::Sink& out) { RenderDiffJson(*diff, top, out); },
+       [&](size_t top, words::Sink& out) { RenderDiffCsv(*diff, top, out); },
+       [&](size_t top, words::Sink& out) { RenderDiffHtml(*diff, top, out); },
        [&](const render::TextOptions& text) { return RenderDiffText(*diff, text); }});
 }
 

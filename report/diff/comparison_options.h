@@ -49,7 +49,7 @@ absl::StatusOr<render::ReportOptions> ParseCommon(
 
 // Writes it in the format that was asked for, at most so many rows of it.
 struct ComparisonWriter {
-  std::function<void(size_t top, render::Sink& out)> json, csv, html;
+  std::function<void(size_t top, words::Sink& out)> json, csv, html;
   std::function<std::string(const render::TextOptions& options)> text;
 };
 absl::Status WriteComparison(const ComparisonFlags& flags, const render::ReportOptions& common,

@@ -42,7 +42,7 @@ Json RunJson(const RunSummary& run) {
       {"command", run.command},
       {"end", run.end},
       {"start_time", run.start_realtime_ns == 0 ? Json()  // of an imported log
-                                                : Json(render::DateTimeIso(run.start_realtime_ns))},
+                                                : Json(words::DateTimeIso(run.start_realtime_ns))},
       {"duration_s", render::Seconds(run.duration_ns)},
       {"processes", run.processes},
       {"executables", run.executables},
@@ -77,7 +77,7 @@ Json RowJson(const RunDiff& diff, const DiffRow& row) {
 
 }  // namespace
 
-void RenderDiffJson(const RunDiff& diff, size_t top, render::Sink& out) {
+void RenderDiffJson(const RunDiff& diff, size_t top, words::Sink& out) {
   const render::MemberWriter member(&out);
   out.Write("{\n  \"schema\": \"memtrace-diff/1\"");
   member("by", std::string(MeasureName(diff.options.measure)));
@@ -102,17 +102,17 @@ void RenderDiffJson(const RunDiff& diff, size_t top, render::Sink& out) {
   out.Write("\n}\n");
 }
 
-void RenderDiffHtml(const RunDiff& diff, size_t top, render::Sink& out) {
+void RenderDiffHtml(const RunDiff& diff, size_t top, words::Sink& out) {
   html::WritePage(
       "diff",
-      [&](render::Sink& data) {
+      [&](words::Sink& data) {
         data.Write(",\"diff\":");
         RenderDiffJson(diff, top, data);
       },
       out);
 }
 
-void RenderDiffCsv(const RunDiff& diff, size_t top, render::Sink& out) {
+void RenderDiffCsv(const RunDiff& diff, size_t top, words::Sink& out) {
   out.Write("verdict,executable,fingerprint,by,per,old,new,change,old_blocks,new_blocks,allocator,"
             "caller,file,line,stack\r\n");
   const Per per = diff.options.per;
@@ -125,13 +125,13 @@ void RenderDiffCsv(const RunDiff& diff, size_t top, render::Sink& out) {
   for (size_t i = 0; i < std::min(top, diff.rows.size()) && !out.done(); ++i) {
     const DiffRow& row = diff.rows[i];
     const std::string fields[] = {
-        std::string(VerdictName(row.verdict)), render::CsvField(row.executable), row.fingerprint,
+        std::string(VerdictName(row.verdict)), words::CsvField(row.executable), row.fingerprint,
         std::string(MeasureName(diff.options.measure)), std::string(PerName(per)),
         number(row.old_value), number(row.new_value), number(row.change()), blocks(row.in_old),
-        blocks(row.in_new), row.site->allocator, render::CsvField(row.site->caller),
-        render::CsvField(row.site->file),
+        blocks(row.in_new), row.site->allocator, words::CsvField(row.site->caller),
+        words::CsvField(row.site->file),
         row.site->line == 0 ? std::string() : absl::StrCat(row.site->line),
-        render::CsvField(absl::StrJoin(row.site->stack, " < "))};
+        words::CsvField(absl::StrJoin(row.site->stack, " < "))};
     out.Write(absl::StrCat(absl::StrJoin(fields, ","), "\r\n"));
   }
 }

@@ -16,11 +16,11 @@ namespace memtrace::report {
 // `text.top` rows of each verdict; with `text.full` all, with their stacks.
 std::string RenderDiffText(const RunDiff& diff, const render::TextOptions& text);
 // "memtrace-diff/1".
-void RenderDiffJson(const RunDiff& diff, size_t top, render::Sink& out);
+void RenderDiffJson(const RunDiff& diff, size_t top, words::Sink& out);
 // The same in a page, html::PageIsThere() given.
-void RenderDiffHtml(const RunDiff& diff, size_t top, render::Sink& out);
+void RenderDiffHtml(const RunDiff& diff, size_t top, words::Sink& out);
 // RFC 4180 with a header record: a record for each row.
-void RenderDiffCsv(const RunDiff& diff, size_t top, render::Sink& out);
+void RenderDiffCsv(const RunDiff& diff, size_t top, words::Sink& out);
 
 // An amount of `measure` as a person reads it, with a unit; of a rate too.
 std::string AmountText(Measure measure, Per per, double value, bool estimated);

@@ -86,16 +86,19 @@ class DiffText {
                                      {"New", &new_}}) {
       std::string line = absl::StrCat(style_.Name(run->command), ", ");
       if (run->start_realtime_ns != 0)
-        absl::StrAppend(&line, DateTime(run->start_realtime_ns), ", ");
+        absl::StrAppend(&line, words::DateTime(run->start_realtime_ns), ", ");
       absl::StrAppend(&line, run->end, run->start_realtime_ns != 0 ? " after " : " of ",
-                      Duration(run->duration_ns));
-      if (run->processes > 1) absl::StrAppend(&line, ", ", Count(run->processes), " processes");
+                      words::Duration(run->duration_ns));
+      if (run->processes > 1) {
+        absl::StrAppend(&line, ", ", words::Count(run->processes), " processes");
+      }
       lines.Add(label, line);
       for (size_t i = 0; i < run->notes.size(); ++i) {
         if (i == kNotesShown && !text_.full) {
-          lines.Add("",
-                    absl::StrCat("and ", Plural(run->notes.size() - i, "more note"), ": --full"),
-                    Ink::kWarning);
+          lines.Add(
+              "",
+              absl::StrCat("and ", words::Plural(run->notes.size() - i, "more note"), ": --full"),
+              Ink::kWarning);
           break;
         }
         lines.Add("", style_.Name(run->notes[i]), Ink::kWarning);
@@ -138,8 +141,9 @@ class DiffText {
                     before == after ? "" : Share(before, after - before)},
                    nullptr);
     }
-    table.AddRow({"duration", Duration(old_.duration_ns), Duration(new_.duration_ns), "", ""},
-                 nullptr);
+    table.AddRow(
+        {"duration", words::Duration(old_.duration_ns), words::Duration(new_.duration_ns), "", ""},
+        nullptr);
     const bool less = old_.without_exit_work || new_.without_exit_work;
     return absl::StrCat(
         "\n", table.Render(style_, 2),
@@ -162,18 +166,19 @@ class DiffText {
                                         Title(diff_.options.measure))));
     }
     if (diff_.same > 0) {
-      absl::StrAppend(&out,
-                      style_.Paint(Ink::kDim, absl::StrCat("\n  ", Plural(diff_.same, "more site"),
-                                                           " of both runs did not change")),
-                      diff_.options.least.amount > 1 || diff_.options.least.share > 0
-                          ? style_.Paint(Ink::kDim, " as much")
-                          : "",
-                      "\n");
+      absl::StrAppend(
+          &out,
+          style_.Paint(Ink::kDim, absl::StrCat("\n  ", words::Plural(diff_.same, "more site"),
+                                               " of both runs did not change")),
+          diff_.options.least.amount > 1 || diff_.options.least.share > 0
+              ? style_.Paint(Ink::kDim, " as much")
+              : "",
+          "\n");
     }
     if (diff_.by_chance > 0) {
       absl::StrAppend(
           &out,
-          style_.Paint(Ink::kDim, absl::StrCat("\n  ", Plural(diff_.by_chance, "more site"),
+          style_.Paint(Ink::kDim, absl::StrCat("\n  ", words::Plural(diff_.by_chance, "more site"),
                                                diff_.by_chance == 1 ? " differs" : " differ",
                                                " by no more than another sample might")),
           "\n");
@@ -203,7 +208,7 @@ class DiffText {
                          ChangeText(diff_.options.measure, diff_.options.per, sum, estimated_)),
             " in ", Title(diff_.options.measure),
             diff_.options.per == Per::kRun ? "" : absl::StrCat(" per ", PerName(diff_.options.per)),
-            ", ", Plural(rows.size(), "site")));
+            ", ", words::Plural(rows.size(), "site")));
     std::vector<TextTable::Column> columns = {{"change"}, {"old"}, {"new"}};
     if (wide_) columns.insert(columns.end(), {{""}, {"blocks"}, {"fingerprint", /*left=*/true}});
     TextTable table(std::move(columns), "caller");
@@ -221,10 +226,10 @@ class DiffText {
         const uint64_t before = blocks(row.in_old), after = blocks(row.in_new);
         cells.push_back(row.in_old != nullptr && row.in_new != nullptr
                             ? Share(row.old_value, row.change()) : "");
-        cells.push_back(
-            before == after
-                ? Count(after)
-                : absl::StrCat(Count(before), style_.utf8 ? " \u2192 " : " > ", Count(after)));
+        cells.push_back(before == after
+                            ? words::Count(after)
+                            : absl::StrCat(words::Count(before), style_.utf8 ? " \u2192 " : " > ",
+                                           words::Count(after)));
         cells.push_back(row.fingerprint);
       }
       table.AddRow(std::move(cells), [this, &row](size_t width) {
@@ -247,16 +252,16 @@ class DiffText {
       const size_t frames = text_.full ? site.stack.size() : std::min(kFrames, site.stack.size());
       for (size_t f = 0; f < frames; ++f) {
         const std::string frame = style_.Name(site.stack[f]);
-        absl::StrAppend(&out, "    ",
-                        text_.full ? frame : KeepEnd(frame, style_.width - 4, style_.ellipsis()),
-                        "\n");
+        absl::StrAppend(
+            &out, "    ",
+            text_.full ? frame : words::KeepEnd(frame, style_.width - 4, style_.ellipsis()), "\n");
       }
       if (frames < site.stack.size()) {
         absl::StrAppend(
             &out, "    ",
-            style_.Paint(
-                Ink::kDim,
-                absl::StrCat("(", Plural(site.stack.size() - frames, "more frame"), ": --full)")),
+            style_.Paint(Ink::kDim,
+                         absl::StrCat("(", words::Plural(site.stack.size() - frames, "more frame"),
+                                      ": --full)")),
             "\n");
       }
     }
@@ -277,13 +282,14 @@ class DiffText {
 std::string AmountText(Measure measure, Per per, double value, bool estimated) {
   std::string number;
   if (per == Per::kRun) {
-    number = IsBytes(measure) ? HumanBytes(Whole(value)) : estimated ? ShortCount(Whole(value))
-                                                                     : Count(Whole(value));
+    number = IsBytes(measure) ? words::HumanBytes(Whole(value))
+             : estimated      ? words::ShortCount(Whole(value))
+                              : words::Count(Whole(value));
   } else if (value < 1000) {  // a rate of little
     number = absl::StrFormat("%.3g", value);
     if (IsBytes(measure)) number += " B";
   } else {
-    number = IsBytes(measure) ? HumanBytes(Whole(value)) : ShortCount(Whole(value));
+    number = IsBytes(measure) ? words::HumanBytes(Whole(value)) : words::ShortCount(Whole(value));
   }
   return absl::StrCat(estimated && value > 0 ? "~" : "", number, Unit(per));
 }
@@ -299,16 +305,16 @@ std::string CallerText(const RunSite& site, const std::string& executable, size_
   std::string prefix = executable.empty() ? "" : absl::StrCat(text.style.Name(executable), ": ");
   if (prefix.size() + 16 > width) prefix.clear();
   if (site.caller.empty()) {
-    return absl::StrCat(
-        prefix, text.style.Paint(Ink::kDim, KeepBeginning("[no stack]", width - prefix.size(),
-                                                          text.style.ellipsis())));
+    return absl::StrCat(prefix, text.style.Paint(Ink::kDim, words::KeepBeginning(
+                                                                "[no stack]", width - prefix.size(),
+                                                                text.style.ellipsis())));
   }
   Frame frame;
   frame.function = site.caller;
   frame.file = site.file;
   frame.line = site.line;
   return absl::StrCat(prefix,
-                      FrameText("", frame, width - DisplayWidth(prefix), text, Ink::kPlain));
+                      FrameText("", frame, width - words::DisplayWidth(prefix), text, Ink::kPlain));
 }
 
 std::string RenderDiffText(const RunDiff& diff, const TextOptions& text) {

@@ -37,13 +37,13 @@ constexpr size_t kCommandKept = 200;
 constexpr size_t kMostNamed = 5;  // of processes that were not scanned
 
 std::string EndOf(const ProcessInfo& process) {
-  return process.imported() ? "an imported log" : render::ShortEnd(process);
+  return process.imported() ? "an imported log" : words::ShortEnd(process);
 }
 
 std::string CommandText(const ProcessInfo& process) {
-  std::string text = render::ShellCommand(process.command);
+  std::string text = words::ShellCommand(process.command);
   if (text.empty()) text = process.executable;
-  return std::string(render::CutUtf8(text, kCommandKept));
+  return std::string(words::CutUtf8(text, kCommandKept));
 }
 
 Measure MeasureOf(LeakKind kind) {
@@ -139,7 +139,7 @@ class Sites {
     site->stack.clear();
     const std::vector<const Frame*> frames = view_.Frames(stack);
     if (frames.empty()) return;
-    const render::Cut cut = render::CutStack(frames);
+    const names::Cut cut = names::CutStack(frames);
     const Frame& caller = *frames[cut.caller];
     site->caller = render::FrameName(caller);
     site->file = caller.file;

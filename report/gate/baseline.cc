@@ -181,7 +181,7 @@ void Raise(const BaselineEntry& other, BaselineEntry* entry) {
 std::string ChangesText(const BaselineChanges& changes) {
   std::vector<std::string> parts;
   const auto add = [&](uint64_t count, absl::string_view what) {
-    if (count != 0) parts.push_back(absl::StrCat(render::Count(count), " ", what));
+    if (count != 0) parts.push_back(absl::StrCat(words::Count(count), " ", what));
   };
   add(changes.added, "added");
   add(changes.raised, "raised");
@@ -201,7 +201,7 @@ std::string BaselineLine(const BaselineEntry& entry) {
   if (!entry.until.empty()) absl::StrAppend(&line, " until=", entry.until);
   absl::StrAppend(&line, " program=", AsWord(entry.program));
   if (!entry.caller.empty()) {
-    absl::StrAppend(&line, " caller=", render::EscapeControls(entry.caller));
+    absl::StrAppend(&line, " caller=", words::EscapeControls(entry.caller));
   }
   return line;
 }

@@ -48,8 +48,8 @@ class BaselineLock {
       if (error == EWOULDBLOCK) {
         if (!told) {
           std::fprintf(stderr, "memtrace: waiting for another update of %s to let go of %s\n",
-                       render::EscapeControls(baseline).c_str(),
-                       render::EscapeControls(path).c_str());
+                       words::EscapeControls(baseline).c_str(),
+                       words::EscapeControls(path).c_str());
         }
         told = true;
         error = LockNow(file.get(), LOCK_EX);
@@ -107,7 +107,7 @@ class BaselineLock {
 }  // namespace
 
 absl::StatusOr<Baseline> ReadBaseline(const std::string& path, bool may_be_absent) {
-  const auto text = ReadTextFile(path);
+  const auto text = suppress::ReadTextFile(path);
   if (!text.ok() && !(may_be_absent && absl::IsNotFound(text.status()))) return text.status();
   return Baseline::Parse(text.ok() ? *text : "", path);
 }

@@ -25,7 +25,7 @@ struct OutputSpec {
 // All that the words say, before anything is run or read: a mistake must not cost a night.
 struct CheckOptions {
   GatePolicy policy;
-  Suppressions suppressions;
+  suppress::Suppressions suppressions;
   Baseline baseline;
   std::vector<OutputSpec> outputs;
 };

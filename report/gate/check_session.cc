@@ -55,7 +55,7 @@ std::vector<std::string> PathsOf(const std::vector<OutputSpec>& outputs) {
 void RemoveAndTell(const std::vector<std::string>& paths) {
   for (const std::string& path : RemoveVerdicts(paths)) {
     std::fprintf(stderr, "memtrace: %s was of an earlier run, and is removed\n",
-                 render::EscapeControls(path).c_str());
+                 words::EscapeControls(path).c_str());
   }
 }
 

@@ -93,7 +93,7 @@ std::string ExcessSentence(const GateExcess& excess) {
 }
 
 std::string Processes(uint64_t count) {
-  return count == 1 ? "1 process" : absl::StrCat(render::Count(count), " processes");
+  return count == 1 ? "1 process" : absl::StrCat(words::Count(count), " processes");
 }
 
 std::string LeakSentence(const GateReport& report, const GateLeak& leak) {
@@ -166,7 +166,7 @@ std::string LeakIdentity(const GateLeak& leak) {
 std::vector<std::string> StackLines(const GateReport& report, const GateLeak& leak) {
   const std::vector<const Frame*> frames = report.names->Frames(leak.stack);
   if (frames.empty()) return {"[no stack]"};
-  const render::Cut cut = render::CutStack(frames);
+  const names::Cut cut = names::CutStack(frames);
   std::vector<std::string> lines;
   const size_t begin = report.full ? 0 : cut.via;
   const size_t end = report.full ? frames.size() : cut.end;
@@ -182,17 +182,17 @@ std::string VerdictLine(const GateReport& report) {
   std::vector<std::string> parts;
   if (result.gated > 0) {
     const GateLeak& first = result.leaks.front();
-    parts.push_back(absl::StrCat(render::Plural(result.gated, "leak"),
+    parts.push_back(absl::StrCat(words::Plural(result.gated, "leak"),
                                  report.baseline.empty() || first.verdict == Verdict::kReported
                                      ? ""
                                      : " that the baseline does not allow"));
   }
   if (!result.excesses.empty()) {
-    parts.push_back(absl::StrCat(render::Plural(result.excesses.size(), "limit"), " exceeded"));
+    parts.push_back(absl::StrCat(words::Plural(result.excesses.size(), "limit"), " exceeded"));
   }
   if (!result.missing_evidence.empty()) {
     parts.push_back(absl::StrCat("no usable evidence in ",
-                                 render::Plural(result.missing_evidence.size(), "case")));
+                                 words::Plural(result.missing_evidence.size(), "case")));
   } else if (result.outcome == GateResult::Outcome::kNoEvidence) {
     parts.push_back("no process was looked at");
   }

@@ -24,7 +24,7 @@ absl::StatusOr<GateFormat> ParseGateFormat(absl::string_view name);
 struct GateReport {
   const GateResult* result = nullptr;
   const render::ReportView* names = nullptr;
-  const Suppressions* suppressions = nullptr;
+  const suppress::Suppressions* suppressions = nullptr;
   std::string baseline;     // file; empty: none
   std::string baseline_changes;  // kText: what an update did to it; empty: there was none
   std::set<std::string> unfinished;  // programs that may not have come to all that they leak

@@ -49,7 +49,7 @@ std::string WhyEventsAreMissing(const Analysis& analysis) {
   const Coverage& coverage = analysis.coverage;
   if (coverage.dropped_events > 0) {
     return absl::StrCat(
-        render::Plural(coverage.dropped_events, "event"),
+        words::Plural(coverage.dropped_events, "event"),
         analysis.process.imported() ? " are missing in the log" : " could not be written",
         coverage.recording_end_ns.has_value() ? absl::StrCat("; ", WhenItStopped(coverage)) : "");
   }
@@ -103,7 +103,7 @@ Later AllocatedLater(const LeakScan& scan, const Analysis& analysis) {
 std::string HowItEnded(const ProcessInfo& process) {
   switch (process.end) {
     case ProcessInfo::End::kSignal:
-      return absl::StrCat("killed by ", render::SignalName(process.end_signal));
+      return absl::StrCat("killed by ", words::SignalName(process.end_signal));
     case ProcessInfo::End::kCut: return "it was killed, or still runs";
     case ProcessInfo::End::kExec:
     case ProcessInfo::End::kExit: break;
@@ -220,7 +220,7 @@ std::string WhyNoEvidence(const Analysis& analysis, const GatePolicy& policy) {
   if (last->state == LeakScan::State::kDone) {
     if (!JudgedNothing(*last, analysis)) return "";
     return absl::StrCat("the leak scan judged no block, though ",
-                        render::Plural(analysis.totals.live_blocks, "block"),
+                        words::Plural(analysis.totals.live_blocks, "block"),
                         analysis.totals.live_blocks == 1 ? " was not freed" : " were not freed");
   }
   return absl::StrCat(last->state == LeakScan::State::kFailed ? "the leak scan failed"
@@ -237,7 +237,7 @@ std::string WhatWasNotSeen(const Analysis& analysis, const GatePolicy& policy) {
     return "";
   }
   const std::string ended = HowItEnded(analysis.process);
-  return absl::StrCat("what it lost after its last leak scan, at ", render::Duration(last->time_ns),
+  return absl::StrCat("what it lost after its last leak scan, at ", words::Duration(last->time_ns),
                       ", is not known: ", ended.empty() ? kEndNotScanned : ended);
 }
 
@@ -254,7 +254,7 @@ std::string WhatCameBehindTheScan(const LeakScan& scan, const Analysis& analysis
   if (later.blocks == 0) return "";
   return absl::StrCat(render::FileNameOf(analysis.process.executable), " (", analysis.process.pid,
                       ") was scanned before its exit handlers and destructors (exit-early), and ",
-                      later.exact ? "" : "at least ", render::Plural(later.blocks, "block"),
+                      later.exact ? "" : "at least ", words::Plural(later.blocks, "block"),
                       " allocated after that ", later.blocks == 1 ? "was" : "were",
                       " not freed at its end");
 }
@@ -390,8 +390,8 @@ class InputReader {
     if (analysis.coverage.stops > 0) {
       process->notes.push_back(
           absl::StrCat(process->program, " (", process->pid, ") stopped the recording ",
-                       render::Plural(analysis.coverage.stops, "time"), ": ",
-                       render::Plural(analysis.coverage.stopped_allocations, "allocation"),
+                       words::Plural(analysis.coverage.stops, "time"), ": ",
+                       words::Plural(analysis.coverage.stopped_allocations, "allocation"),
                        " then are not looked at"));
     }
   }

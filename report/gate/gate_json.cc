@@ -107,7 +107,7 @@ std::string RenderGateJson(const GateReport& report) {
                              {"caller", entry.caller}});
   }
   json["suppressions"] = Json::array();
-  for (const Suppression& one : report.suppressions->all()) {
+  for (const suppress::Suppression& one : report.suppressions->all()) {
     if (one.file.empty() && one.records == 0) continue;
     json["suppressions"].push_back({{"name", one.name},
                                     {"file", one.file.empty() ? Json() : Json(one.file)},

@@ -24,7 +24,7 @@ namespace memtrace::report::gate {
 namespace {
 
 // XML 1.0 has no way to write control characters, and names may be any bytes.
-std::string Xml(absl::string_view text) { return render::EscapeControls(text); }
+std::string Xml(absl::string_view text) { return words::EscapeControls(text); }
 
 void SetText(pugi::xml_node node, absl::string_view text) {
   std::string safe;

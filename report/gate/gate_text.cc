@@ -29,7 +29,7 @@ class Text {
                           OutcomeName(result_.outcome))),
                       VerdictLine(report_).substr(OutcomeName(result_.outcome).size())));
     Line(absl::StrCat(
-        "  ", Processes(result_.usable), " of ", render::Plural(result_.programs.size(), "program"),
+        "  ", Processes(result_.usable), " of ", words::Plural(result_.programs.size(), "program"),
         " looked at; fails on ", KindNames(result_.policy.fail_on),
         report_.baseline.empty() ? "" : absl::StrCat("; baseline ", report_.baseline)));
     if (result_.frees_unseen && result_.policy.needs_scan()) {
@@ -47,7 +47,7 @@ class Text {
 
  private:
   void Line(absl::string_view text) {
-    absl::StrAppend(&out_, render::EscapeControls(text), "\n");
+    absl::StrAppend(&out_, words::EscapeControls(text), "\n");
   }
 
   void List(absl::string_view word, const std::vector<std::string>& items) {
@@ -96,8 +96,8 @@ class Text {
     }
     if (hidden > 0) {
       Line("");
-      Line(absl::StrCat("and ", render::Plural(hidden, "more leak"), ": --top ",
-                        shown + hidden, " or --full"));
+      Line(absl::StrCat("and ", words::Plural(hidden, "more leak"), ": --top ", shown + hidden,
+                        " or --full"));
     }
   }
 
@@ -119,30 +119,30 @@ class Text {
     const std::vector<std::string> lines = StackLines(report_, leak);
     const size_t most = report_.full ? lines.size() : kFramesShown;
     // The project's first frame is what the reader looks for.
-    const render::Cut cut = frames.empty() ? render::Cut() : render::CutStack(frames);
+    const names::Cut cut = frames.empty() ? names::Cut() : names::CutStack(frames);
     const size_t caller = cut.caller - cut.via;
     size_t begin = 0;
     if (!report_.full && caller + 1 > most) {
       begin = caller - 1;
-      Line(absl::StrCat("    (", render::Plural(begin, "frame"), " of the system: --full)"));
+      Line(absl::StrCat("    (", words::Plural(begin, "frame"), " of the system: --full)"));
     }
     for (size_t i = begin; i < lines.size() && i < begin + most; ++i) {
       const size_t room = report_.style.width - 4;
-      const std::string line = render::EscapeControls(lines[i]);
+      const std::string line = words::EscapeControls(lines[i]);
       const size_t gap = line.rfind("  ");
-      if (report_.full || render::FitsWidth(line, room) || gap == line.npos) {
+      if (report_.full || words::FitsWidth(line, room) || gap == line.npos) {
         absl::StrAppend(&out_, "    ", line, "\n");
         continue;
       }
       // The place matters more than the end of a long C++ name.
-      const std::string place = render::KeepEnd(line.substr(gap + 2), room / 2, "...");
-      absl::StrAppend(&out_, "    ",
-                      render::KeepBeginning(line.substr(0, gap),
-                                            room - 2 - render::DisplayWidth(place), "..."),
-                      "  ", place, "\n");
+      const std::string place = words::KeepEnd(line.substr(gap + 2), room / 2, "...");
+      absl::StrAppend(
+          &out_, "    ",
+          words::KeepBeginning(line.substr(0, gap), room - 2 - words::DisplayWidth(place), "..."),
+          "  ", place, "\n");
     }
     if (begin + most < lines.size()) {
-      Line(absl::StrCat("    (", render::Plural(lines.size() - begin - most, "more frame"),
+      Line(absl::StrCat("    (", words::Plural(lines.size() - begin - most, "more frame"),
                         ": --full)"));
     }
   }
@@ -156,8 +156,8 @@ class Text {
       const std::string amount = absl::StrCat("  ", leak::AmountText(places[i].second), " at ");
       const size_t room =
           report_.style.width > amount.size() + 20 ? report_.style.width - amount.size() : 20;
-      const std::string place = render::EscapeControls(places[i].first);
-      Line(absl::StrCat(amount, report_.full ? place : render::KeepEnd(place, room, "...")));
+      const std::string place = words::EscapeControls(places[i].first);
+      Line(absl::StrCat(amount, report_.full ? place : words::KeepEnd(place, room, "...")));
     }
     if (shown < places.size())
       Line(absl::StrCat("  and ", places.size() - shown, " more places: --full"));
@@ -202,12 +202,13 @@ class Text {
   void SuppressionUse() {
     std::vector<std::string> used, unused;
     // Of the runtime several have one name, which is told once.
-    std::vector<Suppression> rules;
-    for (const Suppression& one : report_.suppressions->all()) {
-      const auto same = std::find_if(rules.begin(), rules.end(), [&one](const Suppression& rule) {
-        return rule.built_in && one.built_in && rule.name == one.name &&
-               rule.of_frees == one.of_frees;
-      });
+    std::vector<suppress::Suppression> rules;
+    for (const suppress::Suppression& one : report_.suppressions->all()) {
+      const auto same =
+          std::find_if(rules.begin(), rules.end(), [&one](const suppress::Suppression& rule) {
+            return rule.built_in && one.built_in && rule.name == one.name &&
+                   rule.of_frees == one.of_frees;
+          });
       if (same == rules.end()) {
         rules.push_back(one);
         continue;
@@ -216,9 +217,9 @@ class Text {
       same->blocks += one.blocks;
       same->bytes += one.bytes;
     }
-    for (const Suppression& one : rules) {
+    for (const suppress::Suppression& one : rules) {
       if (one.records > 0) {
-        const std::string what = one.of_frees ? render::Plural(one.records, "wrong free")
+        const std::string what = one.of_frees ? words::Plural(one.records, "wrong free")
                                               : leak::AmountText({one.bytes, one.blocks});
         used.push_back(Named(absl::StrCat("suppressed: ", what, "  "), one));
       } else if (!one.file.empty() && !one.of_frees) {  // a file is shared with Valgrind's runs
@@ -230,12 +231,12 @@ class Text {
   }
 
   // The name of a suppression may be long, and is what is shortened.
-  std::string Named(const std::string& before, const Suppression& one) const {
+  std::string Named(const std::string& before, const suppress::Suppression& one) const {
     const std::string place = one.file.empty() ? "" : absl::StrCat("  ", one.file, ":", one.line);
     const size_t used = before.size() + place.size();
     const size_t room = report_.style.width > used + 10 ? report_.style.width - used : 10;
-    const std::string name = render::EscapeControls(one.name);
-    return absl::StrCat(before, report_.full ? name : render::KeepBeginning(name, room, "..."),
+    const std::string name = words::EscapeControls(one.name);
+    return absl::StrCat(before, report_.full ? name : words::KeepBeginning(name, room, "..."),
                         place);
   }
 

@@ -33,10 +33,10 @@ std::string GeneratedSuppressions(const GateReport& report) {
         leak.kind == LeakKind::kUnfreed ? "" : std::string(KindName(leak.kind));
     // One fingerprint may be of several stacks: malloc, strdup and realloc by one caller.
     for (const auto& [function, stack] : leak.all) {
-      const std::string one = SuppressionFor(
-          absl::StrCat(leak.program, " ", leak.fingerprint, " ",
-                       CallerWithoutLine(*report.names, stack)),
-          kind, function, report.names->Frames(stack));
+      const std::string one =
+          suppress::SuppressionFor(absl::StrCat(leak.program, " ", leak.fingerprint, " ",
+                                                CallerWithoutLine(*report.names, stack)),
+                                   kind, function, report.names->Frames(stack));
       // Of a deep stack an entry has the innermost frames: it may be another's, or one
       // before it takes all of its.
       const absl::string_view body = WithoutName(one);

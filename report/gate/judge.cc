@@ -31,15 +31,15 @@ void Take(const LeakAmount& part, LeakAmount* from) {
 // What is worked out once for each stack.
 class StackFacts {
  public:
-  explicit StackFacts(const render::ReportView& names, Suppressions* suppressions)
+  explicit StackFacts(const render::ReportView& names, suppress::Suppressions* suppressions)
       : names_(names), suppressions_(suppressions) {}
 
-  Suppression* SuppressionOf(const ProcessLoss& loss) {
+  suppress::Suppression* SuppressionOf(const ProcessLoss& loss) {
     const auto [at, is_new] = matches_.try_emplace(
         std::tuple(loss.stack, loss.function, loss.kind), nullptr);
     if (is_new && !suppressions_->empty()) {
       const std::vector<const Frame*> frames = names_.Frames(loss.stack);
-      at->second = suppressions_->Match(loss.kind, AsMemcheckSees(loss.function, frames));
+      at->second = suppressions_->Match(loss.kind, suppress::AsMemcheckSees(loss.function, frames));
     }
     return at->second;
   }
@@ -53,8 +53,9 @@ class StackFacts {
 
  private:
   const render::ReportView& names_;
-  Suppressions* const suppressions_;
-  absl::flat_hash_map<std::tuple<StackId, AllocFunction, LeakKind>, Suppression*> matches_;
+  suppress::Suppressions* const suppressions_;
+  absl::flat_hash_map<std::tuple<StackId, AllocFunction, LeakKind>, suppress::Suppression*>
+      matches_;
   absl::flat_hash_map<std::pair<StackId, AllocFunction>, std::string> fingerprints_;
 };
 
@@ -134,7 +135,7 @@ int Severity(LeakKind kind) { return static_cast<int>(kind); }
 class Judging {
  public:
   Judging(const GateInput& input, const render::ReportView& names, const GatePolicy& policy,
-          const Baseline& baseline, Suppressions* suppressions)
+          const Baseline& baseline, suppress::Suppressions* suppressions)
       : input_(input),
         names_(names),
         policy_(policy),
@@ -177,7 +178,7 @@ class Judging {
   const render::ReportView& names_;
   const GatePolicy& policy_;
   const Baseline& baseline_;
-  Suppressions* const suppressions_;
+  suppress::Suppressions* const suppressions_;
   StackFacts facts_;
   std::set<std::string> programs_;  // of the processes that count
   std::set<std::string> names_of_programs_;  // and what they were called as
@@ -240,7 +241,7 @@ void Judging::SumLosses() {
     const GateProcess& process = input_.processes[loss.process];
     if (!process.no_evidence.empty()) continue;
     if (process.replaced && loss.kind == LeakKind::kUnfreed) continue;
-    if (Suppression* suppression = facts_.SuppressionOf(loss)) {
+    if (suppress::Suppression* suppression = facts_.SuppressionOf(loss)) {
       ++suppression->records;
       // A block that leaks is among those that were not freed, where these are looked at.
       if (policy_.looks_at_unfreed() == (loss.kind == LeakKind::kUnfreed)) {
@@ -359,8 +360,8 @@ absl::string_view OutcomeName(GateResult::Outcome outcome) {
   return "";
 }
 
-GateResult Judge(const GateInput& input, const render::ReportView& names,
-                 const GatePolicy& policy, const Baseline& baseline, Suppressions* suppressions) {
+GateResult Judge(const GateInput& input, const render::ReportView& names, const GatePolicy& policy,
+                 const Baseline& baseline, suppress::Suppressions* suppressions) {
   return Judging(input, names, policy, baseline, suppressions).Run();
 }
 

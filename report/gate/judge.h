@@ -83,8 +83,8 @@ struct GateResult {
 absl::string_view OutcomeName(GateResult::Outcome outcome);  // "clean", "failed", "no evidence"
 
 // `names` is a view with the symbols of the stacks. Matches are counted in `suppressions`.
-GateResult Judge(const GateInput& input, const render::ReportView& names,
-                 const GatePolicy& policy, const Baseline& baseline, Suppressions* suppressions);
+GateResult Judge(const GateInput& input, const render::ReportView& names, const GatePolicy& policy,
+                 const Baseline& baseline, suppress::Suppressions* suppressions);
 
 }  // namespace memtrace::report::gate
 

@@ -155,9 +155,9 @@ absl::string_view ExcessName(GateExcess::What what) {
 std::string ExcessText(const GateExcess& excess) {
   // Two that round to the same are told exactly.
   const bool alike =
-      render::ExactOrHumanBytes(excess.value) == render::ExactOrHumanBytes(excess.limit);
+      words::ExactOrHumanBytes(excess.value) == words::ExactOrHumanBytes(excess.limit);
   const auto bytes = [alike](uint64_t n) {
-    return alike ? render::ExactBytes(n) : render::ExactOrHumanBytes(n);
+    return alike ? words::ExactBytes(n) : words::ExactOrHumanBytes(n);
   };
   std::string text;
   switch (excess.what) {
@@ -168,20 +168,20 @@ std::string ExcessText(const GateExcess& excess) {
       text = absl::StrCat("peak of ", bytes(excess.value), ", at most ", bytes(excess.limit));
       break;
     case GateExcess::What::kAllocations:
-      text = absl::StrCat(render::Count(excess.value), " allocations, at most ",
-                          render::Count(excess.limit));
+      text = absl::StrCat(words::Count(excess.value), " allocations, at most ",
+                          words::Count(excess.limit));
       break;
     case GateExcess::What::kGrowth:
       text = absl::StrCat("grew by ", bytes(excess.value), " in ", excess.phases, ", at most ",
                           bytes(excess.limit));
       break;
     case GateExcess::What::kInvalidFrees:
-      text = absl::StrCat(render::Plural(excess.value, "invalid free"), ", at most ",
-                          render::Count(excess.limit));
+      text = absl::StrCat(words::Plural(excess.value, "invalid free"), ", at most ",
+                          words::Count(excess.limit));
       break;
     case GateExcess::What::kMismatchedFrees:
-      text = absl::StrCat(render::Plural(excess.value, "mismatched free"), ", at most ",
-                          render::Count(excess.limit));
+      text = absl::StrCat(words::Plural(excess.value, "mismatched free"), ", at most ",
+                          words::Count(excess.limit));
       break;
   }
   if (excess.processes > 1) {

@@ -77,14 +77,14 @@ std::string WhyNothingIsBelow(const GateReport& report, const std::string& given
   }
   if (elsewhere.empty() || root.empty()) return "";
   if (given.empty()) {
-    return render::EscapeControls(absl::StrCat("no source of a leak or wrong free was below ", root,
-                                               ", where the program ran; one was ", elsewhere,
-                                               ": --source-root DIR says where they are"));
+    return words::EscapeControls(absl::StrCat("no source of a leak or wrong free was below ", root,
+                                              ", where the program ran; one was ", elsewhere,
+                                              ": --source-root DIR says where they are"));
   }
-  return render::EscapeControls(absl::StrCat(
-      "--source-root: no source of a leak or wrong free was below ", root,
-      is_there ? "" : ", which is no directory here", ", when it was compiled; one was ",
-      elsewhere));
+  return words::EscapeControls(
+      absl::StrCat("--source-root: no source of a leak or wrong free was below ", root,
+                   is_there ? "" : ", which is no directory here",
+                   ", when it was compiled; one was ", elsewhere));
 }
 
 std::string BelowRoots(const std::vector<std::string>& roots, const std::string& path) {

@@ -22,7 +22,7 @@ std::string At(const render::ReportView& names, absl::string_view what, StackId 
 }  // namespace
 
 WrongFrees::WrongFrees(const GateInput& input, const render::ReportView& names,
-                       Suppressions* suppressions)
+                       suppress::Suppressions* suppressions)
     : processes_(input.processes.size()) {
   std::vector<const ProcessEnds*> order;
   for (const ProcessEnds& one : input.ends) order.push_back(&one);
@@ -42,7 +42,8 @@ WrongFrees::WrongFrees(const GateInput& input, const render::ReportView& names,
     const std::string called =
         render::CalledAtEnd(names.symbols(), ends.to, ends.by == BlockEnds::By::kRealloc);
     const std::vector<const Frame*> frames = names.Frames(ends.to);
-    if (Suppression* match = suppressions->MatchFree(AsMemcheckSeesFree(called, frames))) {
+    if (suppress::Suppression* match =
+            suppressions->MatchFree(suppress::AsMemcheckSeesFree(called, frames))) {
       match->records += ends.times;
       continue;
     }
@@ -52,7 +53,7 @@ WrongFrees::WrongFrees(const GateInput& input, const render::ReportView& names,
     if (kind.places.size() == kMostPlaces) continue;
     kind.places.push_back(absl::StrCat(
         At(names, allocator, ends.from), ", ", At(names, symbolizer::Demangle(called), ends.to),
-        ends.times > 1 ? absl::StrCat(", ", render::Count(ends.times), " times") : ""));
+        ends.times > 1 ? absl::StrCat(", ", words::Count(ends.times), " times") : ""));
     for (const StackId stack : {ends.to, ends.from}) {
       if (stack) kind.stacks.push_back(stack);
     }

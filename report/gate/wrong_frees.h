@@ -31,7 +31,8 @@ class WrongFrees {
   };
 
   // `names` has the stacks of input.ends. Matches are counted in `suppressions`.
-  WrongFrees(const GateInput& input, const render::ReportView& names, Suppressions* suppressions);
+  WrongFrees(const GateInput& input, const render::ReportView& names,
+             suppress::Suppressions* suppressions);
 
   const OfProcess& of(size_t process) const { return processes_[process]; }
 

@@ -13,7 +13,7 @@ constexpr int kRaw = -15;  // the largest window, no header
 
 }  // namespace
 
-DeflatedBase64::DeflatedBase64(render::Sink* out) : out_(out) {
+DeflatedBase64::DeflatedBase64(words::Sink* out) : out_(out) {
   if (deflateInit2(&stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kRaw, 8, Z_DEFAULT_STRATEGY) !=
       Z_OK) {
     throw std::bad_alloc();

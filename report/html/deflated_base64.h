@@ -15,9 +15,9 @@
 
 namespace memtrace::report::html {
 
-class DeflatedBase64 : public render::Sink {
+class DeflatedBase64 : public words::Sink {
  public:
-  explicit DeflatedBase64(render::Sink* out);  // std::bad_alloc
+  explicit DeflatedBase64(words::Sink* out);  // std::bad_alloc
   ~DeflatedBase64() override;
   DeflatedBase64(const DeflatedBase64&) = delete;
   DeflatedBase64& operator=(const DeflatedBase64&) = delete;
@@ -30,7 +30,7 @@ class DeflatedBase64 : public render::Sink {
  private:
   void Run(absl::string_view text, int flush);
 
-  render::Sink* const out_;
+  words::Sink* const out_;
   z_stream stream_{};
   std::string packed_;  // not yet passed on: base64 is made of whole triples
 };

@@ -45,8 +45,8 @@ absl::Status PageIsThere() {
 #endif
 }
 
-void WritePage(absl::string_view kind, const std::function<void(render::Sink&)>& write_members,
-               render::Sink& out) {
+void WritePage(absl::string_view kind, const std::function<void(words::Sink&)>& write_members,
+               words::Sink& out) {
   const absl::string_view page = Page();
   const size_t marker = page.find(kMarker);
   if (marker == absl::string_view::npos) return;

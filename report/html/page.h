@@ -24,8 +24,8 @@ absl::Status PageIsThere();
 // beside "kind" and "version", as JSON in ASCII: ,"key":value for each member. It is compressed on
 // the way, and never in memory as a whole. The document becomes base64, so nothing in it can be
 // taken for markup. PageIsThere() must be ok.
-void WritePage(absl::string_view kind, const std::function<void(render::Sink&)>& write_members,
-               render::Sink& out);
+void WritePage(absl::string_view kind, const std::function<void(words::Sink&)>& write_members,
+               words::Sink& out);
 
 }  // namespace memtrace::report::html
 

@@ -43,25 +43,24 @@ absl::Status Import(const Flags& flags) {
   const auto result = import::ImportFtrace(options);
   if (!result.ok()) return result.status();
   if (flags.quiet) return absl::OkStatus();
-  std::string said = absl::StrCat(render::Plural(result->allocations, "allocation"), " and ",
-                                  render::Plural(result->frees, "free"), " of ",
-                                  render::Plural(result->threads, "thread"), " from ",
-                                  render::Plural(result->call_sites, "call site"));
+  std::string said = absl::StrCat(words::Plural(result->allocations, "allocation"), " and ",
+                                  words::Plural(result->frees, "free"), " of ",
+                                  words::Plural(result->threads, "thread"), " from ",
+                                  words::Plural(result->call_sites, "call site"));
   if (result->unnamed_call_sites > 0) {
     absl::StrAppend(&said, ", ", result->unnamed_call_sites, " without a name");
   }
   if (result->failed > 0) absl::StrAppend(&said, "; ", result->failed, " more got no memory");
   if (result->lost_events > 0) {
     absl::StrAppend(&said, "; the log lost ", result->lost_more ? "at least " : "",
-                    render::Plural(result->lost_events, "event"));
+                    words::Plural(result->lost_events, "event"));
   }
   if (result->bad_lines > 0) {
-    absl::StrAppend(&said, "; ", render::Plural(result->bad_lines, "line"),
+    absl::StrAppend(&said, "; ", words::Plural(result->bad_lines, "line"),
                     " not understood, the first: ", result->first_bad);
   }
   std::fprintf(stderr, "memtrace: %s; next: memtrace report %s\n",
-               render::EscapeControls(said).c_str(),
-               render::ShellFile(options.output).c_str());
+               words::EscapeControls(said).c_str(), words::ShellFile(options.output).c_str());
   return absl::OkStatus();
 }
 

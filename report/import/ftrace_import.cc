@@ -139,8 +139,7 @@ void Importer::Lost(const FtraceLine& line) {
   if (++losses_ > kMostLossNotes) return;
   trace_->Note(absl::StrFormat(
       "The log lost %s of processor %d after %d.%06d s of its clock.",
-      line.lost != 0 ? render::Plural(line.lost, "event")
-                     : "events, it does not say how many,",
+      line.lost != 0 ? words::Plural(line.lost, "event") : "events, it does not say how many,",
       line.cpu, last_ns_ / 1'000'000'000, last_ns_ / 1000 % 1'000'000));
 }
 
@@ -173,7 +172,7 @@ void Importer::Take(absl::string_view text, bool cut) {
     case FtraceLine::Kind::kBad:
       if (++result_.bad_lines == 1) {
         result_.first_bad = absl::StrCat("line ", result_.lines, ": ", line.problem, ": ",
-                                         render::EscapeControls(text.substr(0, 120)));
+                                         words::EscapeControls(text.substr(0, 120)));
       }
       return;
   }
@@ -201,25 +200,25 @@ void Importer::Finish(const std::string& log) {
                             ": blocks are the kernel's, threads those that it ran in, and what is "
                             "live at the end was not freed within the log."));
   if (overwritten_ > 0) {
-    trace_->Note(absl::StrCat("The log has ", render::Plural(overwritten_, "event"),
+    trace_->Note(absl::StrCat("The log has ", words::Plural(overwritten_, "event"),
                               " less than were written: its buffer was full."));
   }
   if (losses_ > kMostLossNotes) {
     trace_->Note(absl::StrCat("It lost events ",
-                              render::Plural(losses_ - kMostLossNotes, "more time"), "."));
+                              words::Plural(losses_ - kMostLossNotes, "more time"), "."));
   }
   if (result_.bad_lines > 0) {
-    trace_->Note(absl::StrCat(render::Plural(result_.bad_lines, "line"), " of the log ",
+    trace_->Note(absl::StrCat(words::Plural(result_.bad_lines, "line"), " of the log ",
                               result_.bad_lines == 1 ? "was" : "were",
                               " not understood, the first: ", result_.first_bad));
   }
   if (backwards_ > 0) {
-    trace_->Note(absl::StrCat("The time of the log goes back ", render::Plural(backwards_, "time"),
+    trace_->Note(absl::StrCat("The time of the log goes back ", words::Plural(backwards_, "time"),
                               ": it is taken in the order of its lines."));
   }
   if (result_.unnamed_call_sites > 0) {
     trace_->Note(
-        absl::StrCat(render::Plural(result_.unnamed_call_sites, "call site"),
+        absl::StrCat(words::Plural(result_.unnamed_call_sites, "call site"),
                      result_.unnamed_call_sites == 1 ? " is" : " are", " in no function of the ",
                      symbols_->empty()
                          ? "log; --system-map names a System.map of the kernel that ran"
@@ -257,10 +256,10 @@ absl::StatusOr<FtraceImportResult> ImportFtrace(const FtraceImportOptions& optio
   if (in->bad()) return absl::UnavailableError(absl::StrCat("cannot read ", options.log));
   const FtraceImportResult& result = importer.result();
   if (result.allocations + result.failed + result.no_blocks + result.frees == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        options.log, " has no event of kmem in ", render::Plural(result.lines, "line"),
-        result.first_bad.empty() ? "" : absl::StrCat("; ", result.first_bad),
-        "; record some with: trace-cmd record -e kmem, then trace-cmd report"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.log, " has no event of kmem in ", words::Plural(result.lines, "line"),
+                     result.first_bad.empty() ? "" : absl::StrCat("; ", result.first_bad),
+                     "; record some with: trace-cmd record -e kmem, then trace-cmd report"));
   }
   importer.Finish(options.log);
   const absl::Status finished = (*trace)->Finish();

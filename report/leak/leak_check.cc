@@ -199,7 +199,7 @@ void LeakCheck::Explain(const Scan& scan, const UnseenCode& unseen, LeakScan* fo
   }
   if (unparked != 0) {
     note(absl::StrCat(
-        render::Plural(unparked, "thread"), " did not stop, as ",
+        words::Plural(unparked, "thread"), " did not stop, as ",
         unparked == 1 ? "it blocks signals or was" : "they block signals or were",
         " not in time: ", unparked == 1 ? "its whole stack was" : "their whole stacks were",
         " scanned, ", unparked == 1 ? "its" : "their", " registers were not"));
@@ -217,14 +217,14 @@ void LeakCheck::Explain(const Scan& scan, const UnseenCode& unseen, LeakScan* fo
     named += known || is_new;
   }
   if (not_scanned != 0) {
-    note(absl::StrCat("not scanned: ", render::Plural(not_scanned, "mapping"), ", ",
-                      render::ExactBytes(bytes),
-                      names.empty() ? "" : ": ", absl::StrJoin(names, ", "),
+    note(absl::StrCat("not scanned: ", words::Plural(not_scanned, "mapping"), ", ",
+                      words::ExactBytes(bytes), names.empty() ? "" : ": ",
+                      absl::StrJoin(names, ", "),
                       named < not_scanned && !names.empty() ? ", ..." : ""));
   }
   failed = std::max(failed, scan.done->failed_bytes);
   if (failed != 0) {
-    note(absl::StrCat(render::ExactBytes(failed),
+    note(absl::StrCat(words::ExactBytes(failed),
                       " could not be read: what they point to may count as lost"));
   }
   if (const std::string why = WhyBlocksAreUnknown(unseen); !why.empty()) {

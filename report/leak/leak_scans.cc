@@ -46,8 +46,8 @@ const LeakScan* ChooseScan(const Analysis& analysis, uint32_t number) {
 }
 
 std::string AmountText(const LeakAmount& amount) {
-  return absl::StrCat(render::ExactBytes(amount.bytes), " in ",
-                      render::Plural(amount.blocks, "block"));
+  return absl::StrCat(words::ExactBytes(amount.bytes), " in ",
+                      words::Plural(amount.blocks, "block"));
 }
 
 std::string WhyNoScan(const Analysis& analysis) {
@@ -64,7 +64,7 @@ std::string WhyNoScan(const Analysis& analysis) {
   switch (analysis.process.end) {
     case ProcessInfo::End::kSignal:
       return absl::StrCat("the program was killed by ",
-                          render::SignalName(analysis.process.end_signal),
+                          words::SignalName(analysis.process.end_signal),
                           " before it could be scanned");
     case ProcessInfo::End::kExec:
       return "the program became another one";

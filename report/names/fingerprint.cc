@@ -306,7 +306,7 @@ std::string FunctionIdentity(absl::string_view demangled) {
 std::string FingerprintText(absl::Span<const Frame* const> stack, AllocFunction function,
                             bool with_lines) {
   std::vector<std::string> lines;
-  const render::Cut cut = stack.empty() ? render::Cut() : render::CutStack(stack);
+  const names::Cut cut = stack.empty() ? names::Cut() : names::CutStack(stack);
   const auto add = [&](const Frame& frame) {
     std::string line = absl::StrCat(NameOf(frame), "\t", BaseName(frame.file));
     if (with_lines && frame.line != 0) absl::StrAppend(&line, ":", frame.line);

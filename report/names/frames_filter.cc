@@ -11,7 +11,7 @@
 #include "report/names/function_name.h"
 #include "report/names/rust_names.h"
 
-namespace memtrace::report::render {
+namespace memtrace::report::names {
 namespace {
 
 using Names = absl::flat_hash_set<absl::string_view>;
@@ -302,4 +302,4 @@ Cut CutStack(absl::Span<const Frame* const> stack) {
   return cut;
 }
 
-}  // namespace memtrace::report::render
+}  // namespace memtrace::report::names

@@ -14,7 +14,7 @@
 #include "absl/types/span.h"
 #include "report/names/frame.h"
 
-namespace memtrace::report::render {
+namespace memtrace::report::names {
 
 FrameRole RoleOf(const Frame& frame, uint32_t module_flags);
 
@@ -48,6 +48,6 @@ struct Cut {
 };
 Cut CutStack(absl::Span<const Frame* const> stack);
 
-}  // namespace memtrace::report::render
+}  // namespace memtrace::report::names
 
 #endif  // MEMTRACE_REPORT_NAMES_FRAMES_FILTER_H_

@@ -8,7 +8,7 @@
 #include "absl/strings/strip.h"
 #include "report/names/brackets.h"
 
-namespace memtrace::report::render {
+namespace memtrace::report::names {
 namespace {
 
 constexpr absl::string_view kOperator = "operator";
@@ -134,4 +134,4 @@ absl::string_view LastName(absl::string_view qualified) {
   return qualified.substr(begin);
 }
 
-}  // namespace memtrace::report::render
+}  // namespace memtrace::report::names

@@ -9,7 +9,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace memtrace::report::render {
+namespace memtrace::report::names {
 
 // "std::vector<int>::push_back" of "void std::vector<int>::push_back(int const&)":
 // the name without return type, parameters and what follows them.
@@ -22,6 +22,6 @@ std::string WithoutTemplates(absl::string_view name, absl::string_view instead =
 // "get" of "ns::S<a::B>::get", as QualifiedName() has it: without the scopes.
 absl::string_view LastName(absl::string_view qualified);
 
-}  // namespace memtrace::report::render
+}  // namespace memtrace::report::names
 
 #endif  // MEMTRACE_REPORT_NAMES_FUNCTION_NAME_H_

@@ -9,7 +9,7 @@
 #include "report/names/brackets.h"
 #include "symbolizer/demangle.h"
 
-namespace memtrace::report::render {
+namespace memtrace::report::names {
 namespace {
 
 // "alloc::vec::Vec<T>::push": of a crate of Rust's own. C++ has namespaces of these names, too.
@@ -89,4 +89,4 @@ bool IsRustLibraryFunction(const Frame& frame) {
   return BeginsInRustsCrates(type) || IsBuiltIn(type) || IsInternalTrait(trait);
 }
 
-}  // namespace memtrace::report::render
+}  // namespace memtrace::report::names

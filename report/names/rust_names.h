@@ -8,11 +8,11 @@
 
 #include "report/names/frame.h"
 
-namespace memtrace::report::render {
+namespace memtrace::report::names {
 
 // False where the function is of the program, and where it is not of Rust.
 bool IsRustLibraryFunction(const Frame& frame);
 
-}  // namespace memtrace::report::render
+}  // namespace memtrace::report::names
 
 #endif  // MEMTRACE_REPORT_NAMES_RUST_NAMES_H_

@@ -150,7 +150,7 @@ SiteSymbols::SiteSymbols(const Analysis& analysis, const StackTable& stacks,
       for (const uint64_t pc : pcs) {  // code outside of every file: made at run time
         Frame frame;
         frame.offset = pc;
-        frame.role = render::RoleOf(frame, 0);
+        frame.role = names::RoleOf(frame, 0);
         const uint32_t begin = next_frame();
         AddFrame(std::move(frame));
         SetRun({instance, pc}, begin);
@@ -236,7 +236,7 @@ void SiteSymbols::AddModule(std::span<const Asked> instances, const SymbolizeMod
         frame.offset = instance->path == format::kKernelModule
                            ? format::KernelAddress(asked[i].offset)
                            : asked[i].offset;
-        frame.role = render::RoleOf(frame, instance->flags);
+        frame.role = names::RoleOf(frame, instance->flags);
         AddFrame(std::move(frame));
       };
       if (i < result.frames.size()) {

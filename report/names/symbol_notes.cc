@@ -11,7 +11,7 @@ namespace memtrace::report {
 void SymbolNotes::Add(const ModuleInfo& module, const symbolizer::ModuleResult& result) {
   using symbolizer::ModuleState;
   const absl::string_view why = result.message;
-  const std::string path = render::EscapeControls(module.path);
+  const std::string path = words::EscapeControls(module.path);
   std::string note;
   if (result.from_before || result.state == ModuleState::kBuildIdDiffers ||
       result.state == ModuleState::kWrittenSince || result.state == ModuleState::kNotFound) {
@@ -21,7 +21,7 @@ void SymbolNotes::Add(const ModuleInfo& module, const symbolizer::ModuleResult& 
     case ModuleState::kDebugInfo:
     case ModuleState::kSymbolsOnly:
       if (result.missed.empty()) return;
-      note = render::EscapeControls(result.missed);
+      note = words::EscapeControls(result.missed);
       break;
     case ModuleState::kBuildIdDiffers:
       note = absl::StrCat(path, " is not the file that ran (its build-id differs): "
@@ -49,7 +49,7 @@ void SymbolNotes::Add(const ModuleInfo& module, const symbolizer::ModuleResult& 
       absl::string_view reason = why;
       absl::ConsumePrefix(&reason, absl::StrCat(module.path, ": "));
       const std::string text = absl::StrCat("cannot be read for names", reason.empty() ? "" : ": ",
-                                            render::EscapeControls(reason));
+                                            words::EscapeControls(reason));
       unnamed_[{text, text}].insert(path);
       return;
     }

@@ -96,7 +96,7 @@ const char* AlertName(Alert::Kind kind) {
 }
 
 std::string AlertSentence(const Alert& alert, uint64_t page_bytes) {
-  const std::string pages = render::Plural(alert.pages, "page");
+  const std::string pages = words::Plural(alert.pages, "page");
   const std::string in = absl::StrCat(" in ", alert.pids.size(),
                                       alert.pids.size() == 1 ? " process" : " processes");
   switch (alert.kind) {
@@ -106,8 +106,7 @@ std::string AlertSentence(const Alert& alert, uint64_t page_bytes) {
     case Alert::Kind::kEqualCopies:
       return absl::StrCat(pages, " of ", RegionName(alert.region), " are private copies", in,
                           " with the same content: ", alert.could_be, " would do (",
-                          render::HumanBytes((alert.pages - alert.could_be) * page_bytes),
-                          " less)");
+                          words::HumanBytes((alert.pages - alert.could_be) * page_bytes), " less)");
     case Alert::Kind::kUnchanged:
       return absl::StrCat(pages, " of ", RegionName(alert.region), " are private copies", in,
                           " of what the file holds anyway: written to without a change");

@@ -20,18 +20,18 @@ std::string FigureFields(const Figures& f) {
                        ",");
 }
 
-void WriteRegions(const PagesReport& report, render::Sink& out) {
+void WriteRegions(const PagesReport& report, words::Sink& out) {
   out.Write(absl::StrCat("pid,process,owner,region,mappings,", kFigureNames, "\r\n"));
   for (const ProcessPages& process : report.snapshot.processes) {
     for (const RegionRow& row : RegionRows(process)) {
-      out.Write(absl::StrCat(process.pid, ",", render::CsvField(process.name), ",",
+      out.Write(absl::StrCat(process.pid, ",", words::CsvField(process.name), ",",
                              OwnerName(row.owner), ",", RegionName(row.region), ",",
                              row.figures.mappings, ",", FigureFields(row.figures), "\r\n"));
     }
   }
 }
 
-void WriteMappings(const PagesReport& report, render::Sink& out) {
+void WriteMappings(const PagesReport& report, words::Sink& out) {
   out.Write(absl::StrCat("pid,start,end,rights,offset,device,inode,owner,region,", kFigureNames,
                          ",own_pages,file_own_pages,shared_pages,swapped_pages,zero_pages,"
                          "huge_pages,pages_known,name\r\n"));
@@ -47,30 +47,29 @@ void WriteMappings(const PagesReport& report, render::Sink& out) {
                                 m.inode, OwnerName(region.owner), RegionName(region.region)));
       out.Write(absl::StrCat(FigureFields(figures), ",", states.own, ",", states.file_own, ",",
                              states.shared, ",", states.swapped, ",", states.zero, ",", states.huge,
-                             ",", region.pages_known ? 1 : 0, ",", render::CsvField(m.name),
+                             ",", region.pages_known ? 1 : 0, ",", words::CsvField(m.name),
                              "\r\n"));
     }
     if (out.done()) return;
   }
 }
 
-void WriteUnits(const PagesReport& report, render::Sink& out) {
+void WriteUnits(const PagesReport& report, words::Sink& out) {
   out.Write(absl::StrCat("unit,device,inode,processes,physical_pages,text_copies,", kFigureNames,
                          ",text_rss_bytes,read_only_rss_bytes,data_rss_bytes,bss_rss_bytes\r\n"));
   for (const Unit& unit : report.units) {
-    out.Write(absl::StrCat(render::CsvField(unit.name), ",", unit.device, ",", unit.inode, ",",
-                           unit.pids.size(), ",",
-                           report.snapshot.counted ? absl::StrCat(unit.physical_pages) : "", ",",
-                           unit.text_copies, ",", FigureFields(unit.figures), ",",
-                           unit.by_region[0].rss, ",", unit.by_region[1].rss, ",",
-                           unit.by_region[2].rss, ",", unit.by_region[3].rss, "\r\n"));
+    out.Write(absl::StrCat(
+        words::CsvField(unit.name), ",", unit.device, ",", unit.inode, ",", unit.pids.size(), ",",
+        report.snapshot.counted ? absl::StrCat(unit.physical_pages) : "", ",", unit.text_copies,
+        ",", FigureFields(unit.figures), ",", unit.by_region[0].rss, ",", unit.by_region[1].rss,
+        ",", unit.by_region[2].rss, ",", unit.by_region[3].rss, "\r\n"));
   }
 }
 
-void WriteAlerts(const PagesReport& report, render::Sink& out) {
+void WriteAlerts(const PagesReport& report, words::Sink& out) {
   out.Write("alert,unit,region,pages,could_be,processes\r\n");
   for (const Alert& alert : report.alerts) {
-    out.Write(absl::StrCat(AlertName(alert.kind), ",", render::CsvField(alert.unit), ",",
+    out.Write(absl::StrCat(AlertName(alert.kind), ",", words::CsvField(alert.unit), ",",
                            RegionName(alert.region), ",", alert.pages, ",", alert.could_be, ",",
                            absl::StrJoin(alert.pids, " "), "\r\n"));
   }
@@ -78,7 +77,7 @@ void WriteAlerts(const PagesReport& report, render::Sink& out) {
 
 }  // namespace
 
-void RenderPagesCsv(const PagesReport& report, PagesTable table, render::Sink& out) {
+void RenderPagesCsv(const PagesReport& report, PagesTable table, words::Sink& out) {
   switch (table) {
     case PagesTable::kRegions: return WriteRegions(report, out);
     case PagesTable::kMappings: return WriteMappings(report, out);
@@ -87,7 +86,7 @@ void RenderPagesCsv(const PagesReport& report, PagesTable table, render::Sink& o
   }
 }
 
-void RenderPagesRaw(const PagesReport& report, render::Sink& out) {
+void RenderPagesRaw(const PagesReport& report, words::Sink& out) {
   out.Write("# pid address frame mapped state region; frame - hidden, mapped - not counted\n");
   for (const ProcessPages& process : report.snapshot.processes) {
     for (const MappedRegion& region : process.mappings) {

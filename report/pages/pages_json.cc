@@ -80,12 +80,12 @@ Json UnitJson(const Unit& unit, bool counted) {
 
 }  // namespace
 
-void RenderPagesJson(const PagesReport& report, render::Sink& out) {
+void RenderPagesJson(const PagesReport& report, words::Sink& out) {
   const PagesSnapshot& s = report.snapshot;
   const render::MemberWriter member(&out);
   out.Write("{\n  \"schema\": \"memtrace-pages/1\"");
   member("source", s.source);
-  member("time", render::DateTimeIso(s.realtime_ns));
+  member("time", words::DateTimeIso(s.realtime_ns));
   member("page_bytes", s.page_bytes);
   member("user_pages", report.user_pages.pages);
   member("user_pages_by", report.user_pages.by_frames ? "frames" : "shares");

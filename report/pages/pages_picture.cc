@@ -17,8 +17,8 @@
 namespace memtrace::report::pages {
 namespace {
 
-using render::EscapeMarkup;
-using render::HumanBytes;
+using words::EscapeMarkup;
+using words::HumanBytes;
 
 constexpr size_t kWidth = 1000, kLabel = 290, kRow = 16, kCells = 240;
 constexpr size_t kMostMappings = 200;   // of a process; those with most pages
@@ -83,7 +83,7 @@ std::string StripSvg(const Strip& strip, size_t y) {
       "<g><title>", EscapeMarkup(name), "\n", absl::StrFormat("%x-%x", m.start, m.end), ", ",
       HumanBytes(m.bytes()), ", resident ", HumanBytes(m.rss + m.hugetlb), "</title>",
       "<text x=\"8\" y=\"", y + 11, "\">",
-      EscapeMarkup(render::KeepEnd(render::EscapeControls(name), 40, "...")), "</text>");
+      EscapeMarkup(words::KeepEnd(words::EscapeControls(name), 40, "...")), "</text>");
   const std::string& cells = strip.line.characters;
   const double each = static_cast<double>(kWidth - kLabel - 10) / kCells;
   for (size_t i = 0; i < cells.size();) {
@@ -153,7 +153,7 @@ std::string Picture(const PagesReport& report, bool with_style) {
   std::string body;
   size_t y = 10;
   absl::StrAppend(&body, "<text class=\"title\" x=\"8\" y=\"", y + 11, "\">memtrace pages ",
-                  EscapeMarkup(s.source), ": ", render::Count(report.user_pages.pages),
+                  EscapeMarkup(s.source), ": ", words::Count(report.user_pages.pages),
                   " user pages</text>\n");
   y += 2 * kRow;
   body += Legend(y);
@@ -163,7 +163,7 @@ std::string Picture(const PagesReport& report, bool with_style) {
     const ProcessPages& process = s.processes[i];
     const std::string command = process.command.empty() ? process.name : process.command;
     const std::string shown_command =
-        render::KeepBeginning(render::EscapeControls(command), 120, "...");
+        words::KeepBeginning(words::EscapeControls(command), 120, "...");
     absl::StrAppend(&body, "<text class=\"title\" x=\"8\" y=\"", y + 11, "\">", process.pid, "  ",
                     EscapeMarkup(shown_command), "</text>\n");
     y += kRow + 4;
@@ -202,11 +202,11 @@ std::string HtmlTable(const std::vector<std::string>& heads,
 
 }  // namespace
 
-void RenderPagesSvg(const PagesReport& report, render::Sink& out) {
+void RenderPagesSvg(const PagesReport& report, words::Sink& out) {
   out.Write("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" + Picture(report, true));
 }
 
-void RenderPagesHtml(const PagesReport& report, render::Sink& out) {
+void RenderPagesHtml(const PagesReport& report, words::Sink& out) {
   const PagesSnapshot& s = report.snapshot;
   out.Write(absl::StrCat(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
@@ -220,10 +220,10 @@ table { display: block; overflow-x: auto; } .wide { overflow-x: auto; } .wide sv
 </style></head><body>
 )",
       "<h1>memtrace pages ", EscapeMarkup(s.source), "</h1>\n<p><strong>",
-      render::Count(report.user_pages.pages), "</strong> user pages (",
+      words::Count(report.user_pages.pages), "</strong> user pages (",
       HumanBytes(report.user_pages.pages * s.page_bytes), "), ",
       report.user_pages.by_frames ? "different physical pages" : "the sum of proportional shares",
-      ", ", render::DateTime(s.realtime_ns), "</p>\n"));
+      ", ", words::DateTime(s.realtime_ns), "</p>\n"));
   for (const std::string& note : report.notes)
     out.Write(absl::StrCat("<p>", EscapeMarkup(note), "</p>\n"));
   if (!report.alerts.empty()) {

@@ -32,20 +32,20 @@ struct PagesTextOptions {
   bool maps = false;  // a line for each mapping, with its page map
   size_t top = 20;    // rows of the units
 };
-void RenderPagesText(const PagesReport& report, const PagesTextOptions& options, render::Sink& out);
+void RenderPagesText(const PagesReport& report, const PagesTextOptions& options, words::Sink& out);
 
 enum class PagesTable { kRegions, kMappings, kUnits, kAlerts };
-void RenderPagesCsv(const PagesReport& report, PagesTable table, render::Sink& out);
+void RenderPagesCsv(const PagesReport& report, PagesTable table, words::Sink& out);
 
 // "memtrace-pages/1"; keys are only ever added.
-void RenderPagesJson(const PagesReport& report, render::Sink& out);
+void RenderPagesJson(const PagesReport& report, words::Sink& out);
 
 // A line for each page that is resident or swapped out.
-void RenderPagesRaw(const PagesReport& report, render::Sink& out);
+void RenderPagesRaw(const PagesReport& report, words::Sink& out);
 
 // A picture that needs nothing else, for light and dark: as it is, or in a page with the tables.
-void RenderPagesSvg(const PagesReport& report, render::Sink& out);
-void RenderPagesHtml(const PagesReport& report, render::Sink& out);
+void RenderPagesSvg(const PagesReport& report, words::Sink& out);
+void RenderPagesHtml(const PagesReport& report, words::Sink& out);
 
 // "program text", "libraries data", "heap".
 std::string RowName(Owner owner, Region region);

@@ -15,10 +15,10 @@
 namespace memtrace::report::pages {
 namespace {
 
-using render::HumanBytes;
+using words::HumanBytes;
 using render::Ink;
-using render::KeepBeginning;
-using render::KeepEnd;
+using words::KeepBeginning;
+using words::KeepEnd;
 using render::Style;
 using render::TextTable;
 
@@ -52,7 +52,7 @@ std::string Rights(const Mapping& m) {
 }
 
 void WriteMaps(const ProcessPages& process, uint64_t page_bytes, const Style& style,
-               render::Sink& out) {
+               words::Sink& out) {
   for (const MappedRegion& region : process.mappings) {
     const Mapping& m = region.mapping;
     const std::string head =
@@ -89,7 +89,7 @@ std::string RowName(Owner owner, Region region) {
 }
 
 void RenderPagesText(const PagesReport& report, const PagesTextOptions& options,
-                     render::Sink& out) {
+                     words::Sink& out) {
   const Style& style = options.style;
   const PagesSnapshot& snapshot = report.snapshot;
   const auto heading = [&](absl::string_view title, absl::string_view rest) {
@@ -98,19 +98,17 @@ void RenderPagesText(const PagesReport& report, const PagesTextOptions& options,
   };
   out.Write(absl::StrCat(style.Paint(Ink::kHeading, "memtrace pages"), "  ",
                          style.Name(snapshot.source), "\n  ", HeadLine(report), "\n"));
-  out.Write(absl::StrCat("\n  User pages ", style.Paint(Ink::kStrong,
-                                                        render::Count(report.user_pages.pages)),
-                         "  (", HumanBytes(report.user_pages.pages * snapshot.page_bytes), "), ",
-                         report.user_pages.by_frames
-                             ? "different physical pages"
-                             : "the sum of proportional shares",
-                         "\n"));
+  out.Write(absl::StrCat(
+      "\n  User pages ", style.Paint(Ink::kStrong, words::Count(report.user_pages.pages)), "  (",
+      HumanBytes(report.user_pages.pages * snapshot.page_bytes), "), ",
+      report.user_pages.by_frames ? "different physical pages" : "the sum of proportional shares",
+      "\n"));
   const auto wrapped = [&](absl::string_view margin, absl::string_view text) {
-    for (const std::string& line : render::Wrapped(text, style.width - margin.size())) {
+    for (const std::string& line : words::Wrapped(text, style.width - margin.size())) {
       out.Write(absl::StrCat(margin, line, "\n"));
     }
   };
-  for (const std::string& note : report.notes) wrapped("  ", render::EscapeControls(note));
+  for (const std::string& note : report.notes) wrapped("  ", words::EscapeControls(note));
   if (!report.alerts.empty()) {
     heading("ALERTS", "pages that could be shared and are not");
     for (const Alert& alert : report.alerts) {
@@ -130,7 +128,7 @@ void RenderPagesText(const PagesReport& report, const PagesTextOptions& options,
             KeepBeginning(command, style.width > 30 ? style.width - 20 : 10, style.ellipsis()));
     if (!process.problem.empty()) {
       out.Write(absl::StrCat("  ", style.Paint(Ink::kWarning, "! "),
-                             render::EscapeControls(process.problem), "\n"));
+                             words::EscapeControls(process.problem), "\n"));
     }
     out.Write(RegionsTable(process, style));
     if (options.maps) WriteMaps(process, snapshot.page_bytes, style, out);

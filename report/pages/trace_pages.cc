@@ -102,7 +102,7 @@ std::string Moment(const SnapshotHead& head, uint64_t time_ns) {
                           : head.reason == format::SnapshotReason::kMark
                               ? absl::StrCat("at the mark ", head.name)
                               : "while it grew";
-  return absl::StrCat("snapshot ", head.number, ", ", why, " (", render::Duration(time_ns), ")");
+  return absl::StrCat("snapshot ", head.number, ", ", why, " (", words::Duration(time_ns), ")");
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ constexpr std::pair<CsvTable, absl::string_view> kTables[] = {
     {CsvTable::kPressure, "pressure"},
 };
 
-void WriteSites(const ReportView& view, SortColumn sort, size_t top, Sink& out) {
+void WriteSites(const ReportView& view, SortColumn sort, size_t top, words::Sink& out) {
   out.Write("allocator,allocations,frees,bytes_allocated,live_bytes,live_blocks,peak_bytes,"
             "bytes_at_peak,blocks_at_peak,temporary,wasted_bytes,largest_bytes,first_time_s,"
             "last_time_s,caller,file,line,module,fingerprint,stack,samples,bytes_allocated_low,"
@@ -52,7 +52,7 @@ void WriteSites(const ReportView& view, SortColumn sort, size_t top, Sink& out) 
   }
 }
 
-void WriteLeaks(const ReportView& view, size_t top, Sink& out) {
+void WriteLeaks(const ReportView& view, size_t top, words::Sink& out) {
   out.Write("kind,bytes,blocks,allocator,first_time_s,last_time_s,caller,file,line,module,"
             "fingerprint,stack,samples,bytes_low,bytes_high,scan,record,indirect_bytes,"
             "indirect_blocks\r\n");
@@ -84,7 +84,7 @@ void WriteLeaks(const ReportView& view, size_t top, Sink& out) {
   }
 }
 
-void WriteTimeline(const Analysis& analysis, Sink& out) {
+void WriteTimeline(const Analysis& analysis, words::Sink& out) {
   out.Write("time_s,live_bytes,live_blocks,max_live_bytes,allocations,frees,bytes_allocated,"
             "rss_bytes,minor_faults,major_faults,usable_bytes\r\n");
   for (const TimelinePoint& point : analysis.timeline) {
@@ -102,7 +102,7 @@ void WriteTimeline(const Analysis& analysis, Sink& out) {
   }
 }
 
-void WriteThreads(const ReportView& view, Sink& out) {
+void WriteThreads(const ReportView& view, words::Sink& out) {
   out.Write("tid,name,allocations,frees,bytes_allocated,live_bytes,live_blocks,temporary,"
             "first_time_s,last_time_s,in_signal_handlers\r\n");
   for (const ThreadSummary& thread : view.analysis().threads) {
@@ -122,7 +122,7 @@ void WriteThreads(const ReportView& view, Sink& out) {
   }
 }
 
-void WriteMappings(const ReportView& view, size_t top, Sink& out) {
+void WriteMappings(const ReportView& view, size_t top, words::Sink& out) {
   out.Write("kind,calls,bytes,live_bytes,mapped_file,caller,file,line,module,stack\r\n");
   const std::vector<const MappingSite*>& rows = view.mappings();
   for (size_t i = 0; i < std::min(top, rows.size()) && !out.done(); ++i) {
@@ -133,7 +133,7 @@ void WriteMappings(const ReportView& view, size_t top, Sink& out) {
   }
 }
 
-void WriteSizes(const SizeHistogram& sizes, Sink& out) {
+void WriteSizes(const SizeHistogram& sizes, words::Sink& out) {
   out.Write("from_bytes,to_bytes,allocations,bytes,live_blocks,live_bytes\r\n");
   for (size_t i = 0; i < kSizeClasses; ++i) {
     if (sizes.allocations[i] == 0) continue;
@@ -146,9 +146,11 @@ void WriteSizes(const SizeHistogram& sizes, Sink& out) {
 
 // Writes what `memtrace run` saw from outside; empty fields: not known then. The names of
 // columns are the trace's.
-void WritePressure(const PressureLane& lane, Sink& out) {
+void WritePressure(const PressureLane& lane, words::Sink& out) {
   std::string head = "time_s";
-  for (const std::string& column : lane.columns) absl::StrAppend(&head, ",", CsvField(column));
+  for (const std::string& column : lane.columns) {
+    absl::StrAppend(&head, ",", words::CsvField(column));
+  }
   out.Write(absl::StrCat(head, "\r\n"));
   for (const PressureLane::Point& point : lane.points) {
     if (out.done()) return;
@@ -178,7 +180,8 @@ absl::StatusOr<CsvTable> ParseCsvTable(absl::string_view name) {
                                                  absl::StrJoin(names, ", ")));
 }
 
-void RenderCsv(const ReportView& view, CsvTable table, SortColumn sort, size_t top, Sink& out) {
+void RenderCsv(const ReportView& view, CsvTable table, SortColumn sort, size_t top,
+               words::Sink& out) {
   switch (table) {
     case CsvTable::kSites: return WriteSites(view, sort, top, out);
     case CsvTable::kLeaks: return WriteLeaks(view, top, out);

@@ -19,7 +19,7 @@ namespace memtrace::report::render {
 class CsvRecord {
  public:
   CsvRecord& Text(absl::string_view text) {
-    fields_.push_back(CsvField(text));
+    fields_.push_back(words::CsvField(text));
     return *this;
   }
   CsvRecord& Number(uint64_t number) {
@@ -94,7 +94,9 @@ class CsvRecord {
     }
     return Text(absl::StrJoin(frames, " < "));
   }
-  void WriteTo(Sink& out) const { out.Write(absl::StrCat(absl::StrJoin(fields_, ","), "\r\n")); }
+  void WriteTo(words::Sink& out) const {
+    out.Write(absl::StrCat(absl::StrJoin(fields_, ","), "\r\n"));
+  }
 
  private:
   std::vector<std::string> fields_;

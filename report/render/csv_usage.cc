@@ -12,7 +12,7 @@ namespace {
 
 uint64_t Ns(double ns) { return static_cast<uint64_t>(ns + 0.5); }
 
-void WriteLifetimes(const ReportView& view, size_t top, Sink& out) {
+void WriteLifetimes(const ReportView& view, size_t top, words::Sink& out) {
   out.Write("freed,p50_s,p90_s,p99_s,caller,file,line,module,fingerprint\r\n");
   for (size_t i = 0, rows = 0; i < view.sites().size() && rows < top && !out.done(); ++i) {
     const Site& site = *view.sites()[i];
@@ -31,7 +31,7 @@ void WriteLifetimes(const ReportView& view, size_t top, Sink& out) {
   }
 }
 
-void WriteReallocs(const ReportView& view, size_t top, Sink& out) {
+void WriteReallocs(const ReportView& view, size_t top, words::Sink& out) {
   out.Write(
       "reallocations,grown,moved,copied_bytes,longest_chain,container_growths,"
       "container_copied_bytes,caller,file,line,module,fingerprint\r\n");
@@ -54,7 +54,7 @@ void WriteReallocs(const ReportView& view, size_t top, Sink& out) {
   }
 }
 
-void WriteModules(const ReportView& view, size_t top, Sink& out) {
+void WriteModules(const ReportView& view, size_t top, words::Sink& out) {
   out.Write(
       "module,callers,allocations,frees,bytes_allocated,live_bytes,live_blocks,"
       "bytes_at_peak,wasted_bytes,temporary\r\n");
@@ -76,7 +76,7 @@ void WriteModules(const ReportView& view, size_t top, Sink& out) {
   }
 }
 
-void WriteExchanges(const ReportView& view, size_t top, Sink& out) {
+void WriteExchanges(const ReportView& view, size_t top, words::Sink& out) {
   out.Write("from_tid,to_tid,blocks,bytes\r\n");
   const std::vector<ThreadExchange>& rows = view.analysis().exchanges;
   for (size_t i = 0; i < std::min(top, rows.size()) && !out.done(); ++i) {
@@ -96,7 +96,7 @@ void WriteExchanges(const ReportView& view, size_t top, Sink& out) {
   CsvRecord().Text("").Text("").Number(rest.blocks).Number(rest.bytes).WriteTo(out);
 }
 
-void WriteSiteSizes(const ReportView& view, size_t top, Sink& out) {
+void WriteSiteSizes(const ReportView& view, size_t top, words::Sink& out) {
   out.Write("from_bytes,to_bytes,allocations,caller,file,line,module,fingerprint\r\n");
   size_t rows = 0;
   for (size_t i = 0; i < view.sites().size() && rows < top && !out.done(); ++i) {
@@ -119,7 +119,7 @@ void WriteSiteSizes(const ReportView& view, size_t top, Sink& out) {
   }
 }
 
-void WriteStacked(const ReportView& view, StackBy by, size_t top, Sink& out) {
+void WriteStacked(const ReportView& view, StackBy by, size_t top, words::Sink& out) {
   out.Write("time_s,name,live_bytes\r\n");
   const StackedTimeline timeline = StackTimeline(view, by, top);
   const auto write = [&](const StackedTimeline::Series& series) {
@@ -137,7 +137,7 @@ void WriteStacked(const ReportView& view, StackBy by, size_t top, Sink& out) {
 
 }  // namespace
 
-void RenderUsageCsv(const ReportView& view, CsvTable table, size_t top, Sink& out) {
+void RenderUsageCsv(const ReportView& view, CsvTable table, size_t top, words::Sink& out) {
   switch (table) {
     case CsvTable::kLifetimes:
       return WriteLifetimes(view, top, out);

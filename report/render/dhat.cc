@@ -40,7 +40,7 @@ double Lifetime(const Site& site, uint64_t end_ns) {
 
 }  // namespace
 
-void RenderDhat(const ReportView& view, Sink& out) {
+void RenderDhat(const ReportView& view, words::Sink& out) {
   const Analysis& analysis = view.analysis();
   std::vector<std::string> frames = {"[root]"};
   absl::flat_hash_map<std::string, size_t> frame_ids;
@@ -80,7 +80,7 @@ void RenderDhat(const ReportView& view, Sink& out) {
                {"tu", "us"},
                {"Mtu", "s"},
                {"tuth", kShortLivedUs},
-               {"cmd", absl::StrCat(ShellCommand(analysis.process.command),
+               {"cmd", absl::StrCat(words::ShellCommand(analysis.process.command),
                                     only.empty() ? "" : "  # ", only)},
                {"pid", analysis.process.pid},
                {"te", end_ns / 1000},

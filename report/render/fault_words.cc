@@ -119,22 +119,23 @@ std::vector<std::string> FaultSentences(
     const bool all_seen = details.last_lost_ns <= site.last_time_ns;
     const Frame* caller = view.Caller(site.stack);
     sentences.push_back(absl::StrCat(
-        Count(most.faults.all()), " of ", Plural(site.faults.all(), "fault"), " came when ",
-        name(TouchedBy(view, most), ""), " touched ", site.blocks == 1 ? "the block" : "blocks",
-        " allocated by ",
+        words::Count(most.faults.all()), " of ", words::Plural(site.faults.all(), "fault"),
+        " came when ", name(TouchedBy(view, most), ""), " touched ",
+        site.blocks == 1 ? "the block" : "blocks", " allocated by ",
         caller == nullptr ? std::string("an unknown caller")
                           : name(FrameName(*caller), FileNameOf(PlaceText(*caller))),
-        ", from ", Duration(site.first_time_ns), " to ", Duration(site.last_time_ns),
-        !over ? ""
-        : all_seen
-            ? absl::StrCat("; none in the ", Duration(left), " after that")
-            : absl::StrCat("; of what came in the ", Duration(left), " after that some was lost")));
+        ", from ", words::Duration(site.first_time_ns), " to ", words::Duration(site.last_time_ns),
+        !over      ? ""
+        : all_seen ? absl::StrCat("; none in the ", words::Duration(left), " after that")
+                   : absl::StrCat("; of what came in the ", words::Duration(left),
+                                  " after that some was lost")));
   }
   for (const auto& [pair, what] :
        {std::pair(&details.correlation.live_minor, "the growth of the live heap"),
         std::pair(&details.correlation.allocated_minor, "the bytes allocated")}) {
     if (!pair->known || pair->lag_ns == 0) continue;
-    sentences.push_back(absl::StrCat("Minor faults follow ", what, " ", Duration(pair->lag_ns),
+    sentences.push_back(absl::StrCat("Minor faults follow ", what, " ",
+                                     words::Duration(pair->lag_ns),
                                      " later (r = ", absl::StrFormat("%.2f", pair->best),
                                      absl::StrFormat("; %.2f at the same time)", pair->now)));
   }

@@ -29,8 +29,8 @@ FreeError OfInvalid(const ReportView& view, const InvalidFree& story, size_t cal
   error.stack = FreeStack(view, story.again.stack, error.called, callers);
   const bool was_freed = story.kind != InvalidFree::Kind::kInsideLive;
   error.block = absl::StrFormat("Address 0x%x is %s bytes inside a block of size %s %s",
-                                story.address, Count(story.offset), Count(story.block_bytes),
-                                was_freed ? "free'd" : "alloc'd");
+                                story.address, words::Count(story.offset),
+                                words::Count(story.block_bytes), was_freed ? "free'd" : "alloc'd");
   std::vector<LossFrame> allocated =
       LossStack(view, story.allocated.stack, story.function, callers).stack;
   if (!was_freed) {

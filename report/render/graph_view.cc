@@ -37,7 +37,7 @@ absl::Status NoBlockAt(absl::string_view option, const GraphReport& report, uint
   std::string near;
   for (uint32_t i = 0; i < blocks.size() && blocks.start(i) <= address; ++i) {
     near = absl::StrFormat("; the nearest before it is 0x%x, %s", blocks.start(i),
-                           ExactBytes(blocks.bytes(i)));
+                           words::ExactBytes(blocks.bytes(i)));
   }
   return absl::NotFoundError(
       absl::StrFormat("%s: no block was live at 0x%x at the instant of scan %d%s", option, address,
@@ -244,8 +244,8 @@ std::string RootText(const leak::RootGroups& roots, size_t root) {
       const leak::ScanThread* thread = roots.ThreadOf(group);
       if (thread == nullptr || thread->stack_pointer == 0) break;  // where in it is not known
       offset = place.offset >= 0
-                   ? absl::StrCat(", ", ExactBytes(n), " above its stack pointer")
-                   : absl::StrCat(", ", ExactBytes(-n), " below its stack pointer");
+                   ? absl::StrCat(", ", words::ExactBytes(n), " above its stack pointer")
+                   : absl::StrCat(", ", words::ExactBytes(-n), " below its stack pointer");
       break;
     }
     case Kind::kRegisters:

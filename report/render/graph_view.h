@@ -55,7 +55,7 @@ absl::string_view PointerName(leak::Pointer pointer);
 // The answers that were asked for.
 std::string GraphText(const GraphView& graph, const TextOptions& options);
 // The members "graph", "why", "who_points_at" and "unnamed_variables", each after a comma.
-void WriteGraphJson(const GraphView& graph, size_t top, Sink& out);
+void WriteGraphJson(const GraphView& graph, size_t top, words::Sink& out);
 
 }  // namespace memtrace::report::render
 

@@ -75,7 +75,7 @@ Grouping GroupSites(const Analysis& analysis, const SiteSymbols& symbols,
     walk.GoTo(site.stack);
     const absl::Span<const Frame* const> frames = walk.frames();
     if (site.live_blocks > 0) names[i].stack = walk.Key();
-    if (!frames.empty()) names[i].caller = frames[CutStack(frames).caller]->identity;
+    if (!frames.empty()) names[i].caller = frames[names::CutStack(frames).caller]->identity;
   }
   // Ids are given in the order of the trace: a tie has the same order every time.
   std::sort(grouping.rows.begin(), grouping.rows.end(),

@@ -15,7 +15,7 @@ namespace {
 
 // "series": for each site of the document what it did over time, as rows of five numbers: interval,
 // allocations and frees in it, live blocks and bytes at its end.
-void WriteSeries(const ReportView& view, size_t top, Sink& out) {
+void WriteSeries(const ReportView& view, size_t top, words::Sink& out) {
   const Analysis& analysis = view.analysis();
   if (analysis.series_interval_ns == 0) return;
   out.Write(absl::StrCat(",\n\"series\":{\"begin_s\":",
@@ -38,7 +38,7 @@ void WriteSeries(const ReportView& view, size_t top, Sink& out) {
 // "samples": of a sampled trace, for each site of the document what its estimates are made of, from
 // which the page has the interval of any sum of them: rows of the bytes that were seen, the
 // estimate, its variance, and the most that one more sample could have added.
-void WriteSamples(const ReportView& view, size_t top, Sink& out) {
+void WriteSamples(const ReportView& view, size_t top, words::Sink& out) {
   if (!view.sampled()) return;
   const size_t count = std::min(top, view.sites().size());
   const auto member = [&](absl::string_view begin, const auto& sum_of) {
@@ -59,12 +59,12 @@ void WriteSamples(const ReportView& view, size_t top, Sink& out) {
 
 }  // namespace
 
-void RenderHtml(ReportView view, size_t top, Sink& out) {
+void RenderHtml(ReportView view, size_t top, words::Sink& out) {
   StackNumbers numbers(&view);
   view.set_stack_numbers(&numbers);
   html::WritePage(
       "report",
-      [&](Sink& data) {
+      [&](words::Sink& data) {
         data.Write(absl::StrCat(",\"file\":", Dump(view.analysis().file), ",\"report\":"));
         RenderJson(view, top, data);
         numbers.WriteTables(data);

@@ -78,7 +78,7 @@ Json ProcessJson(const Analysis& analysis) {
   Json json = {{"pid", process.pid},
                {"ppid", process.ppid},
                {"command", process.command},
-               {"command_line", ShellCommand(process.command)},
+               {"command_line", words::ShellCommand(process.command)},
                {"executable", process.executable},
                {"build_id", BuildId(analysis)},
                {"working_directory", process.working_directory},
@@ -87,7 +87,7 @@ Json ProcessJson(const Analysis& analysis) {
                {"duration_s", Seconds(process.duration_ns)},
                {"exit_work_s", Seconds(process.exit_work_ns)}};
   const bool told = !process.imported();  // a log has neither
-  json["start_time"] = told ? Json(DateTimeIso(process.start_realtime_ns)) : Json();
+  json["start_time"] = told ? Json(words::DateTimeIso(process.start_realtime_ns)) : Json();
   AddEndJson(process, &json);
   AddKillJson(process, &json);
   json["exit_at_once"] = process.exit_at_once;
@@ -307,7 +307,7 @@ std::string Dump(const Json& json) {
 
 void AddEndJson(const ProcessInfo& process, Json* json) {
   const bool told = !process.imported();
-  (*json)["end"] = told ? Json(std::string(EndName(process.end))) : Json();
+  (*json)["end"] = told ? Json(std::string(words::EndName(process.end))) : Json();
   (*json)["exit_status"] =
       told && process.end == ProcessInfo::End::kExit ? Json(process.exit_status) : Json();
   (*json)["end_signal"] =
@@ -318,7 +318,7 @@ void MemberWriter::operator()(absl::string_view key, const Json& value) const {
   out_.Write(absl::StrCat(",\n  \"", key, "\": ", Dump(value)));
 }
 
-void RenderJson(const ReportView& view, size_t top, Sink& out, const GraphView* graph,
+void RenderJson(const ReportView& view, size_t top, words::Sink& out, const GraphView* graph,
                 SortColumn sort) {
   const Analysis& analysis = view.analysis();
   const MemberWriter member(&out);

@@ -163,7 +163,7 @@ class GraphJsonWriter {
 
 }  // namespace
 
-void WriteGraphJson(const GraphView& graph, size_t top, Sink& out) {
+void WriteGraphJson(const GraphView& graph, size_t top, words::Sink& out) {
   const GraphJsonWriter writer(graph);
   const MemberWriter member(&out);
   if (graph.summary().has_value()) member("graph", writer.Summary(*graph.summary(), top));

@@ -54,16 +54,16 @@ Json LeakTotalsJson(const std::array<LeakAmount, kLeakKinds>& totals);
 // Writes the members of a document's object one by one, behind the first, on a line each.
 class MemberWriter {
  public:
-  explicit MemberWriter(Sink* out) : out_(*out) {}
+  explicit MemberWriter(words::Sink* out) : out_(*out) {}
   void operator()(absl::string_view key, const Json& value) const;
 
  private:
-  Sink& out_;
+  words::Sink& out_;
 };
 
 // An array of at most `limit` rows, one on each line.
 template <typename Rows, typename ToJson>
-void WriteArray(const Rows& rows, size_t limit, ToJson to_json, Sink& out) {
+void WriteArray(const Rows& rows, size_t limit, ToJson to_json, words::Sink& out) {
   out.Write("[");
   const size_t count = std::min(limit, rows.size());
   for (size_t i = 0; i < count && !out.done(); ++i) {

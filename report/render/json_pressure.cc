@@ -27,7 +27,7 @@ Json PressurePointJson(const PressureLane& lane, const PressureLane::Point& poin
 
 }  // namespace
 
-void WritePressure(const PressureLane& lane, Sink& out) {
+void WritePressure(const PressureLane& lane, words::Sink& out) {
   if (lane.empty()) {
     out.Write(",\n  \"pressure\": null");
     return;

@@ -12,7 +12,7 @@ namespace memtrace::report::render {
 void AddKillJson(const ProcessInfo& process, Json* json);
 
 // The member with its comma; null where nothing was sampled. Of a point, only what is known.
-void WritePressure(const PressureLane& lane, Sink& out);
+void WritePressure(const PressureLane& lane, words::Sink& out);
 
 }  // namespace memtrace::report::render
 

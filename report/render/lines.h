@@ -30,11 +30,11 @@ class Lines {
            size_t most_lines = SIZE_MAX) {
     const Style& style = options_.style;
     const size_t room = options_.full ? SIZE_MAX - 1 : style.width - kIndent;
-    std::vector<std::string> lines = Wrapped(text, room);
+    std::vector<std::string> lines = words::Wrapped(text, room);
     if (lines.size() > most_lines) {
       const std::string last = absl::StrCat(lines[most_lines - 1], " ", lines[most_lines]);
       lines.resize(most_lines);
-      lines.back() = KeepBeginning(last, room, style.ellipsis());
+      lines.back() = words::KeepBeginning(last, room, style.ellipsis());
     }
     for (const std::string& line : lines) {
       absl::StrAppend(&out_, "  ",

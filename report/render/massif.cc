@@ -50,7 +50,7 @@ class HeapTree {
   uint64_t bytes() const { return root_.bytes; }
 
   // `total` is the snapshot's: what is not in the tree has a line of its own.
-  void Write(uint64_t total, Sink& out) const {
+  void Write(uint64_t total, words::Sink& out) const {
     const uint64_t rest = total - std::min(total, root_.bytes);
     Write(root_, 0, rest, total,
           "(heap allocation functions) malloc/new/new[], --alloc-fns, etc.", out);
@@ -58,12 +58,12 @@ class HeapTree {
 
  private:
   static void Line(size_t depth, size_t children, uint64_t bytes, absl::string_view text,
-                   Sink& out) {
+                   words::Sink& out) {
     out.Write(absl::StrCat(std::string(depth, ' '), "n", children, ": ", bytes, " ", text, "\n"));
   }
 
   static void Write(const Node& node, size_t depth, uint64_t rest, uint64_t total,
-                    absl::string_view text, Sink& out) {
+                    absl::string_view text, words::Sink& out) {
     std::vector<std::pair<const std::string*, const Node*>> shown;
     uint64_t small = 0, small_places = 0;
     for (const auto& [name, caller] : node.callers) {
@@ -119,7 +119,7 @@ std::vector<Snapshot> Timeline(const Analysis& analysis) {
 
 }  // namespace
 
-void RenderMassif(const ReportView& view, Sink& out) {
+void RenderMassif(const ReportView& view, words::Sink& out) {
   const Analysis& analysis = view.analysis();
   HeapTree at_peak, at_end;
   for (const Site* site : view.sites()) {
@@ -151,10 +151,9 @@ void RenderMassif(const ReportView& view, Sink& out) {
   snapshots.push_back({end, std::max(totals.live_bytes, at_end.bytes()), &at_end, "detailed"});
 
   const std::string only = SelectionText(view, /*of_sites_alone=*/false);
-  out.Write(absl::StrCat("desc: memtrace ", EscapeControls(FileNameOf(analysis.file)),
-                         only.empty() ? "" : "; ", only, "\ncmd: ",
-                         ShellCommand(analysis.process.command),
-                         "\ntime_unit: ms\n"));
+  out.Write(absl::StrCat(
+      "desc: memtrace ", words::EscapeControls(FileNameOf(analysis.file)), only.empty() ? "" : "; ",
+      only, "\ncmd: ", words::ShellCommand(analysis.process.command), "\ntime_unit: ms\n"));
   for (size_t i = 0; i < snapshots.size() && !out.done(); ++i) {
     const Snapshot& snapshot = snapshots[i];
     out.Write(absl::StrFormat("#-----------\nsnapshot=%d\n#-----------\ntime=%d\nmem_heap_B=%d\n"

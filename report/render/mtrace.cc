@@ -31,7 +31,7 @@ std::string Place(const Frame* frame) {
 
 }  // namespace
 
-void RenderMtrace(const ReportView& view, Sink& out) {
+void RenderMtrace(const ReportView& view, words::Sink& out) {
   std::vector<const LiveBlock*> blocks;
   for (const LiveBlock& block : view.analysis().live) {
     if (view.Matches(block.stack)) blocks.push_back(&block);
@@ -40,7 +40,7 @@ void RenderMtrace(const ReportView& view, Sink& out) {
             [](const LiveBlock* a, const LiveBlock* b) { return a->address < b->address; });
   const std::vector<std::string> selection = SelectionLinesWithRange(view);
   for (const std::string& only : selection)
-    out.Write(absl::StrCat("Only ", EscapeControls(only), ".\n"));
+    out.Write(absl::StrCat("Only ", words::EscapeControls(only), ".\n"));
   if (view.sampled()) {
     out.Write(absl::StrCat("Sampled every ", view.analysis().process.sample_bytes,
                            " bytes: most blocks are not in this list.\n"));
@@ -61,7 +61,7 @@ void RenderMtrace(const ReportView& view, Sink& out) {
     // perl's %#x and C's differ from "0x%x" for 0 alone: it has no prefix.
     const std::string size = block->bytes == 0 ? "0" : absl::StrFormat("0x%x", block->bytes);
     out.Write(absl::StrFormat("0x%016x %8s  at %s\n", block->address, size,
-                              EscapeControls(Place(view.Caller(block->stack)))));
+                              words::EscapeControls(Place(view.Caller(block->stack)))));
   }
 }
 

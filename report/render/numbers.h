@@ -26,31 +26,33 @@ class Numbers {
 
   // In a table: short where the terminal is narrow, so that names have room.
   std::string Bytes(uint64_t n) const {
-    return absl::StrCat(about(n), wide_ ? HumanBytes(n) : ShortBytes(n));
+    return absl::StrCat(about(n), wide_ ? words::HumanBytes(n) : words::ShortBytes(n));
   }
   std::string Events(uint64_t n) const {
-    return absl::StrCat(about(n), wide_ && !estimated() ? Count(n) : ShortCount(n));
+    return absl::StrCat(about(n), wide_ && !estimated() ? words::Count(n) : words::ShortCount(n));
   }
   // Bytes of waste; "-" where they are not known, as with other allocators than glibc's.
   std::string Wasted(uint64_t n) const { return waste_is_known_ ? Bytes(n) : "-"; }
   // In a sentence: "356 bytes", "45.2 MiB"; "1 block", "2 blocks", "~3.1k blocks".
   std::string Amount(uint64_t bytes) const {
-    return estimated() ? absl::StrCat(about(bytes), HumanBytes(bytes)) : ExactOrHumanBytes(bytes);
+    return estimated() ? absl::StrCat(about(bytes), words::HumanBytes(bytes))
+                       : words::ExactOrHumanBytes(bytes);
   }
   std::string Plural(uint64_t n, absl::string_view noun) const {
-    return estimated() ? absl::StrCat(about(n), ShortCount(n), " ", noun, n == 1 ? "" : "s")
-                       : render::Plural(n, noun);
+    return estimated() ? absl::StrCat(about(n), words::ShortCount(n), " ", noun, n == 1 ? "" : "s")
+                       : words::Plural(n, noun);
   }
   // " [44.0 MiB to 49.1 MiB]" in an estimate, else nothing.
   std::string Interval(const SampledSum& sum) const {
     if (!estimated()) return "";
     const report::Interval interval = sum.Interval95();
-    return absl::StrCat(" [", HumanBytes(interval.low), " to ", HumanBytes(interval.high), "]");
+    return absl::StrCat(" [", words::HumanBytes(interval.low), " to ",
+                        words::HumanBytes(interval.high), "]");
   }
   // The same for a table.
   std::string ShortInterval(const SampledSum& sum) const {
     const report::Interval interval = sum.Interval95();
-    return absl::StrCat(ShortBytes(interval.low), "-", ShortBytes(interval.high));
+    return absl::StrCat(words::ShortBytes(interval.low), "-", words::ShortBytes(interval.high));
   }
   bool estimated() const { return !about_.empty(); }
   bool wide() const { return wide_; }

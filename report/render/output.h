@@ -19,7 +19,7 @@
 
 namespace memtrace::report::render {
 
-class Output : public Sink {
+class Output : public words::Sink {
  public:
   // `path` empty, "-" or what standard output leads to ("/dev/stdout"): standard output.
   static absl::StatusOr<Output> Open(const std::string& path);

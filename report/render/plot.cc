@@ -193,7 +193,8 @@ std::string ChartText(const Chart& chart, size_t margin, const Style& style) {
     } else if (row == lines.size() / 2) {
       label = chart.middle_label;
     }
-    const std::string space(margin > DisplayWidth(label) ? margin - DisplayWidth(label) : 0, ' ');
+    const std::string space(
+        margin > words::DisplayWidth(label) ? margin - words::DisplayWidth(label) : 0, ' ');
     std::string bars = lines[row];
     absl::StripTrailingAsciiWhitespace(&bars);
     absl::StrAppend(&out, space, label, label.empty() ? (style.utf8 ? " \u2502" : " |")

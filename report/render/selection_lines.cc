@@ -27,7 +27,7 @@ std::vector<std::string> SelectionLines(const ReportView& view, bool of_sites_al
   std::vector<std::string> lines;
   if (view.filtered()) {
     lines.push_back(
-        absl::StrCat("sites ", view.filter().Text(), ": ", Count(view.sites().size()),
+        absl::StrCat("sites ", view.filter().Text(), ": ", words::Count(view.sites().size()),
                      selection.sites || of_sites_alone ? "" : "; the figures here are of all"));
   }
   if (!view.analysis().only_thread.empty()) {
@@ -35,14 +35,15 @@ std::vector<std::string> SelectionLines(const ReportView& view, bool of_sites_al
                                  " allocated"));
   }
   if (!selection.sizes.all()) {
-    lines.push_back(absl::StrCat("blocks of ", RangeText(selection.sizes, HumanBytes)));
+    lines.push_back(absl::StrCat("blocks of ", RangeText(selection.sizes, words::HumanBytes)));
   }
   if (!selection.lifetimes.all()) {
-    lines.push_back(absl::StrCat("blocks that lived ", RangeText(selection.lifetimes, Duration)));
+    lines.push_back(
+        absl::StrCat("blocks that lived ", RangeText(selection.lifetimes, words::Duration)));
   }
   if (!selection.ages.all()) {
     lines.push_back(absl::StrCat("blocks live at the end, then ",
-                                 RangeText(selection.ages, Duration), " old"));
+                                 RangeText(selection.ages, words::Duration), " old"));
   }
   return lines;
 }
@@ -52,18 +53,19 @@ std::vector<std::string> SelectionLinesWithRange(const ReportView& view, bool of
   const Analysis& analysis = view.analysis();
   if (!analysis.range.whole()) {
     const uint64_t end = analysis.process.duration_ns;
-    lines.insert(
-        lines.begin(),
-        absl::StrCat("blocks allocated from ", Duration(std::min(analysis.range.from_ns, end)),
-                     " to ", Duration(std::min(analysis.range.to_ns, end))));
+    lines.insert(lines.begin(),
+                 absl::StrCat("blocks allocated from ",
+                              words::Duration(std::min(analysis.range.from_ns, end)), " to ",
+                              words::Duration(std::min(analysis.range.to_ns, end))));
   }
   return lines;
 }
 
 std::string SelectionText(const ReportView& view, bool of_sites_alone) {
   const std::vector<std::string> lines = SelectionLinesWithRange(view, of_sites_alone);
-  return lines.empty() ? ""
-                       : absl::StrCat("only ", EscapeControls(absl::StrJoin(lines, "; only ")));
+  return lines.empty()
+             ? ""
+             : absl::StrCat("only ", words::EscapeControls(absl::StrJoin(lines, "; only ")));
 }
 
 }  // namespace memtrace::report::render

@@ -66,9 +66,10 @@ std::string SeriesText(const ReportView& view, const TextOptions& options) {
   const Analysis& analysis = view.analysis();
   const Numbers numbers(view, options.style);
   const auto sites = SeriesSites(view, options.full ? SIZE_MAX : options.top);
-  std::string text = Heading(options, "SITES OVER TIME",
-                             absl::StrCat(Count(sites.size()), " of ", Count(view.sites().size()),
-                                          " sites, highest peak first"));
+  std::string text =
+      Heading(options, "SITES OVER TIME",
+              absl::StrCat(words::Count(sites.size()), " of ", words::Count(view.sites().size()),
+                           " sites, highest peak first"));
   Lines only(options);
   for (const std::string& line : SelectionLinesWithRange(view)) {
     only.Add("Only", options.style.Name(line), Ink::kWarning);
@@ -79,16 +80,16 @@ std::string SeriesText(const ReportView& view, const TextOptions& options) {
     std::string caller = CallerInSentence(view, site->stack, options);
     if (!options.full) {
       const size_t room = options.style.width - fingerprint.size() - 4;
-      caller = KeepBeginning(caller, room, options.style.ellipsis());
+      caller = words::KeepBeginning(caller, room, options.style.ellipsis());
     }
     text += absl::StrCat("\n  ", caller, "  ", fingerprint, "\n");
     TextTable table({{"until"}, {"live"}, {"blocks"}, {"allocated"}, {"allocations"}, {"frees"}},
                     "");
     for (const SeriesStep& step :
          StepsOf(analysis, *site, options.full ? SIZE_MAX : kTextSteps)) {
-      table.AddRow({Duration(step.time_ns), numbers.Bytes(step.live_bytes), Count(step.live_blocks),
-                    numbers.Bytes(step.bytes_allocated), Count(step.allocations),
-                    Count(step.frees)},
+      table.AddRow({words::Duration(step.time_ns), numbers.Bytes(step.live_bytes),
+                    words::Count(step.live_blocks), numbers.Bytes(step.bytes_allocated),
+                    words::Count(step.allocations), words::Count(step.frees)},
                    {});
     }
     text += table.Render(options.style, 2);
@@ -96,7 +97,7 @@ std::string SeriesText(const ReportView& view, const TextOptions& options) {
   return text;
 }
 
-void SeriesCsv(const ReportView& view, size_t top, Sink& out) {
+void SeriesCsv(const ReportView& view, size_t top, words::Sink& out) {
   out.Write(
       "time_s,live_bytes,live_blocks,bytes_allocated,allocations,frees,caller,file,line,module,"
       "fingerprint\r\n");
@@ -117,7 +118,7 @@ void SeriesCsv(const ReportView& view, size_t top, Sink& out) {
   }
 }
 
-void SeriesJson(const ReportView& view, size_t top, Sink& out) {
+void SeriesJson(const ReportView& view, size_t top, words::Sink& out) {
   const Analysis& analysis = view.analysis();
   out.Write(absl::StrCat(
       "{\n  \"schema\": \"memtrace-series/1\",\n  \"begin_s\": ",

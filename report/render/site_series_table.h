@@ -29,9 +29,9 @@ std::vector<const Site*> SeriesSites(const ReportView& view, size_t top);
 
 std::string SeriesText(const ReportView& view, const TextOptions& options);
 // A record for each site and step.
-void SeriesCsv(const ReportView& view, size_t top, Sink& out);
+void SeriesCsv(const ReportView& view, size_t top, words::Sink& out);
 // Schema memtrace-series/1.
-void SeriesJson(const ReportView& view, size_t top, Sink& out);
+void SeriesJson(const ReportView& view, size_t top, words::Sink& out);
 
 }  // namespace memtrace::report::render
 

@@ -11,7 +11,8 @@ constexpr uint32_t kInlined = 8;
 
 // One column of a table: "name":[...]
 template <typename Rows, typename Value>
-void WriteColumn(absl::string_view name, bool first, const Rows& rows, Value value, Sink& out) {
+void WriteColumn(absl::string_view name, bool first, const Rows& rows, Value value,
+                 words::Sink& out) {
   std::string text = absl::StrCat(first ? "" : ",", "\"", name, "\":[");
   for (size_t i = 0; i < rows.size(); ++i) {
     absl::StrAppend(&text, i == 0 ? "" : ",", value(rows[i]));
@@ -56,14 +57,14 @@ uint32_t StackNumbers::Of(StackId stack) {
   }
   const auto [it, is_new] = by_leaf_.try_emplace(node, stacks_.size());
   if (is_new) {
-    const Cut cut = frames.empty() ? Cut{} : CutStack(frames);
+    const names::Cut cut = frames.empty() ? names::Cut{} : names::CutStack(frames);
     stacks_.push_back({node, static_cast<uint32_t>(cut.begin), static_cast<uint32_t>(cut.end),
                        static_cast<uint32_t>(cut.caller)});
   }
   return it->second;
 }
 
-void StackNumbers::WriteTables(Sink& out) const {
+void StackNumbers::WriteTables(words::Sink& out) const {
   Strings strings;
   struct Named {
     uint32_t name, module, file;

@@ -32,7 +32,7 @@ class StackNumbers {
   //              above the outermost frames
   //   "stacks"   node of the innermost frame, and the part that is worth reading (CutStack), as
   //              frames from the innermost: begin, end, caller
-  void WriteTables(Sink& out) const;
+  void WriteTables(words::Sink& out) const;
 
  private:
   uint32_t FrameNumber(const Frame& frame);

@@ -45,7 +45,7 @@ std::string Style::Paint(Ink ink, absl::string_view text) const {
 }
 
 std::string Style::Name(absl::string_view name) const {
-  return utf8 ? EscapeControls(name) : EscapeToAscii(name);
+  return utf8 ? words::EscapeControls(name) : words::EscapeToAscii(name);
 }
 
 Style StyleFor(int fd, ColorMode color, size_t width) {

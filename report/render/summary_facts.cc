@@ -22,19 +22,21 @@ namespace {
 using Facts = std::vector<Fact>;
 
 std::string CommandLine(const ProcessInfo& process) {
-  return process.command.empty() ? process.executable : ShellCommand(process.command);
+  return process.command.empty() ? process.executable : words::ShellCommand(process.command);
 }
 
 std::string ExitWork(const ProcessInfo& process) {
   if (!process.has_exit_work()) return "";
-  return absl::StrCat(", ", Duration(process.exit_work_ns), " of it memtrace's work at the exit");
+  return absl::StrCat(", ", words::Duration(process.exit_work_ns),
+                      " of it memtrace's work at the exit");
 }
 
 // How it ended, and until when there is something to see.
 Fact Ended(const Analysis& analysis) {
   const ProcessInfo& process = analysis.process;
   if (process.imported()) {
-    return {"Ended", absl::StrCat("not in the log, which is of ", Duration(process.duration_ns))};
+    return {"Ended",
+            absl::StrCat("not in the log, which is of ", words::Duration(process.duration_ns))};
   }
   const bool cut = process.end == ProcessInfo::End::kCut;
   const std::optional<uint64_t> recording_end = analysis.coverage.recording_end_ns;
@@ -43,10 +45,10 @@ Fact Ended(const Analysis& analysis) {
                                                               : ", after ";
   const bool live = analysis.coverage.live_until_ns != 0;
   return {"Ended",
-          absl::StrCat(
-              live ? "not yet: it is at work" : EndPhrase(process), after,
-              Duration(cut ? process.duration_ns : recording_end.value_or(process.duration_ns)),
-              recording_end.has_value() ? "" : ExitWork(process)),
+          absl::StrCat(live ? "not yet: it is at work" : words::EndPhrase(process), after,
+                       words::Duration(cut ? process.duration_ns
+                                           : recording_end.value_or(process.duration_ns)),
+                       recording_end.has_value() ? "" : ExitWork(process)),
           (cut && !live) || process.end == ProcessInfo::End::kSignal ? Ink::kWarning : Ink::kPlain};
 }
 
@@ -59,17 +61,17 @@ void AddKill(const Analysis& analysis, const Numbers& numbers, Facts* facts) {
                    numbers.Plural(analysis.totals.live_blocks, "block"))};
   if (const ColumnSummary rss = Summarize(analysis.pressure.ResidentBytes());
       rss.known && analysis.range.whole()) {
-    parts.push_back(absl::StrCat(HumanBytes(rss.last), " resident when last seen"));
+    parts.push_back(absl::StrCat(words::HumanBytes(rss.last), " resident when last seen"));
   }
   if (kill.limit_bytes != 0) {
-    parts.push_back(absl::StrCat("the memory limit was ", HumanBytes(kill.limit_bytes)));
+    parts.push_back(absl::StrCat("the memory limit was ", words::HumanBytes(kill.limit_bytes)));
   }
   facts->push_back({"Then", absl::StrJoin(parts, ", "), Ink::kWarning});
   facts->push_back({"Then", kill.why});
 }
 
 std::string Started(const ProcessInfo& process) {
-  return absl::StrCat(DateTime(process.start_realtime_ns), ", pid ", process.pid,
+  return absl::StrCat(words::DateTime(process.start_realtime_ns), ", pid ", process.pid,
                       process.host.empty() ? "" : " on ", process.host,
                       process.forked ? absl::StrCat(", forked by ", process.ppid) : "");
 }
@@ -81,11 +83,11 @@ void AddOnly(const ReportView& view, Facts* facts) {
     const uint64_t earlier = analysis.totals.earlier_frees;
     facts->push_back(
         {"Only",
-         absl::StrCat("blocks allocated from ", Duration(BeginNs(analysis)), " to ",
-                      Duration(EndNs(analysis)),
-                      earlier == 0
-                          ? ""
-                          : absl::StrCat("; not ", Plural(earlier, "free"), " of earlier ones")),
+         absl::StrCat("blocks allocated from ", words::Duration(BeginNs(analysis)), " to ",
+                      words::Duration(EndNs(analysis)),
+                      earlier == 0 ? ""
+                                   : absl::StrCat("; not ", words::Plural(earlier, "free"),
+                                                  " of earlier ones")),
          Ink::kWarning});
   }
   for (std::string& only : SelectionLines(view)) {
@@ -138,8 +140,8 @@ std::optional<Fact> Lost(const ReportView& view) {
       amount.blocks -= std::min(amount.blocks, scan->of_runtime.blocks);
     }
     if (amount.blocks == 0) continue;
-    parts.push_back(absl::StrCat(ExactOrHumanBytes(amount.bytes), " in ",
-                                 Plural(amount.blocks, "block"), " ", KindPhrase(kind)));
+    parts.push_back(absl::StrCat(words::ExactOrHumanBytes(amount.bytes), " in ",
+                                 words::Plural(amount.blocks, "block"), " ", KindPhrase(kind)));
   }
   const bool all_recorded = AllRecorded(view.analysis().coverage);
   if (totals.allocations == 0 && !all_recorded && parts.empty()) {
@@ -152,7 +154,7 @@ std::optional<Fact> Lost(const ReportView& view) {
                    leak::IsAtExit(*scan) ? "the exit" : absl::StrCat("scan ", scan->number),
                    scan->of_runtime.blocks == 0
                        ? ""
-                       : absl::StrCat("; ", ExactOrHumanBytes(scan->of_runtime.bytes),
+                       : absl::StrCat("; ", words::ExactOrHumanBytes(scan->of_runtime.bytes),
                                       " that look so are the runtime's own"),
                    scan->frees_unseen && definite ? "; some frees are not seen" : "",
                    all_recorded ? "" : "; not all was recorded: see Coverage"),
@@ -165,8 +167,8 @@ std::string CountedFaults(const Analysis& analysis) {
   if (analysis.process.imported()) return "not in the log";
   const Faults& faults = analysis.faults;
   if (!faults.counted) return "not known: the trace ends before they were counted";
-  return absl::StrCat(Count(faults.minor), " minor, ", Count(faults.major),
-                      " major, without memtrace's own ", Count(faults.tool_minor), " minor");
+  return absl::StrCat(words::Count(faults.minor), " minor, ", words::Count(faults.major),
+                      " major, without memtrace's own ", words::Count(faults.tool_minor), " minor");
 }
 
 std::string PeakMemory(const Analysis& analysis) {
@@ -175,11 +177,11 @@ std::string PeakMemory(const Analysis& analysis) {
   if (peak == 0) return "peak RSS not known";
   // memtrace's own memory is counted in address space, which may be more than all that is
   // resident.
-  return absl::StrCat("peak RSS ", HumanBytes(peak),
+  return absl::StrCat("peak RSS ", words::HumanBytes(peak),
                       own == 0      ? ""
                       : own <= peak ? ", of which memtrace's own at most "
                                     : ", some of it of memtrace's own mappings of ",
-                      own == 0 ? "" : HumanBytes(own));
+                      own == 0 ? "" : words::HumanBytes(own));
 }
 
 }  // namespace
@@ -190,7 +192,7 @@ std::vector<Fact> SummaryFacts(const ReportView& view) {
   const Totals& totals = analysis.totals;
   const Numbers numbers(view, Style{});
   const auto share = [](uint64_t part, uint64_t whole) {
-    return part == 0 ? std::string() : absl::StrCat(" (", Percent(part, whole), ")");
+    return part == 0 ? std::string() : absl::StrCat(" (", words::Percent(part, whole), ")");
   };
   Facts facts;
   facts.push_back({"Program", CommandLine(process), Ink::kStrong});
@@ -200,10 +202,10 @@ std::vector<Fact> SummaryFacts(const ReportView& view) {
   if (process.start_realtime_ns != 0) facts.push_back({"Started", Started(process)});
   AddOnly(view, &facts);
   if (numbers.estimated()) {
-    facts.push_back({"Sampled",
-                     absl::StrCat("every ", HumanBytes(process.sample_bytes), ": estimates from ",
-                                  Plural(totals.bytes_sample.samples, "sample"),
-                                  ", marked ~; 95 % intervals in brackets")});
+    facts.push_back({"Sampled", absl::StrCat("every ", words::HumanBytes(process.sample_bytes),
+                                             ": estimates from ",
+                                             words::Plural(totals.bytes_sample.samples, "sample"),
+                                             ", marked ~; 95 % intervals in brackets")});
   }
   facts.push_back(
       {"Heap", absl::StrCat(numbers.Plural(totals.allocations, "allocation"), ", ",
@@ -214,12 +216,12 @@ std::vector<Fact> SummaryFacts(const ReportView& view) {
                                ? std::string("nothing was ever live")
                                : absl::StrCat(numbers.Amount(totals.peak_live_bytes), " in ",
                                               numbers.Plural(totals.peak_live_blocks, "block"),
-                                              " at ", Duration(totals.peak_time_ns))});
+                                              " at ", words::Duration(totals.peak_time_ns))});
   facts.push_back(Unfreed(analysis, numbers));
   if (std::optional<Fact> lost = Lost(view)) facts.push_back(*std::move(lost));
   if (!numbers.estimated()) {
     facts.push_back(
-        {"Temporary", absl::StrCat(Plural(totals.temporary_allocations, "allocation"),
+        {"Temporary", absl::StrCat(words::Plural(totals.temporary_allocations, "allocation"),
                                    share(totals.temporary_allocations, totals.allocations),
                                    " freed before the thread's next")});
   }

@@ -15,7 +15,7 @@ constexpr size_t kGoodLast = 16;  // below this a name says little: space is for
 constexpr size_t kMinLast = 8;  // below this it says nothing
 
 std::string Pad(absl::string_view text, size_t width, bool left) {
-  const size_t columns = DisplayWidth(text);
+  const size_t columns = words::DisplayWidth(text);
   const std::string space(width > columns ? width - columns : 0, ' ');
   return left ? absl::StrCat(text, space) : absl::StrCat(space, text);
 }
@@ -27,8 +27,8 @@ std::string TextTable::Render(const Style& style, size_t indent) const {
   size_t used = indent;
   for (size_t i = 0; i < columns_.size(); ++i) {
     const absl::string_view header = columns_[i].header;
-    size_t width = DisplayWidth(header) + (columns_[i].sorted_by ? 1 : 0);
-    for (const Row& row : rows_) width = std::max(width, DisplayWidth(row.cells[i]));
+    size_t width = words::DisplayWidth(header) + (columns_[i].sorted_by ? 1 : 0);
+    for (const Row& row : rows_) width = std::max(width, words::DisplayWidth(row.cells[i]));
     widths.push_back(width);
     used += width;
   }
@@ -50,7 +50,7 @@ std::string TextTable::Render(const Style& style, size_t indent) const {
     absl::StrAppend(&header, Pad(text, widths[i], columns_[i].left), std::string(gap, ' '));
   }
   absl::StrAppend(&header, gap == 1 && named ? " " : "",
-                  KeepBeginning(last_header_, last_width, style.ellipsis()));
+                  words::KeepBeginning(last_header_, last_width, style.ellipsis()));
   absl::StripTrailingAsciiWhitespace(&header);
   absl::StrAppend(&out, margin, style.Paint(Ink::kDim, header), "\n");
   for (const Row& row : rows_) {

@@ -19,8 +19,9 @@ namespace memtrace::report::render {
 namespace {
 
 std::string Sums(const FaultSums& sums) {
-  return absl::StrCat(Count(sums.minor), " minor",
-                      sums.major == 0 ? "" : absl::StrCat(", ", Count(sums.major), " major"));
+  return absl::StrCat(
+      words::Count(sums.minor), " minor",
+      sums.major == 0 ? "" : absl::StrCat(", ", words::Count(sums.major), " major"));
 }
 
 // "memset" of the toucher that has most, with its share if there are others.
@@ -30,8 +31,9 @@ std::string MainToucher(const ReportView& view, const std::vector<FaultToucher>&
   const FaultToucher& most = touchers.front();
   const std::string name = options.style.Name(TouchedBy(view, most));
   if (most.faults.all() >= all.all()) return name;
-  return absl::StrCat(name, " ", Percent(static_cast<double>(most.faults.all()),
-                                         static_cast<double>(all.all())));
+  return absl::StrCat(
+      name, " ",
+      words::Percent(static_cast<double>(most.faults.all()), static_cast<double>(all.all())));
 }
 
 std::string AccountText(const FaultDetails& details, const TextOptions& options) {
@@ -47,7 +49,7 @@ std::string AccountText(const FaultDetails& details, const TextOptions& options)
                          Sums(details.in_kernel), " in the kernel on the program's behalf"));
   if (details.lost != 0) {
     lines.Add("Lost",
-              absl::StrCat(Plural(details.lost, "event"),
+              absl::StrCat(words::Plural(details.lost, "event"),
                            " while nothing was allocated that would have emptied the rings"),
               Ink::kWarning);
   }
@@ -92,16 +94,16 @@ std::string SitesTable(const ReportView& view, const TextOptions& options) {
   const size_t shown = options.full ? sites.size() : std::min(options.top, sites.size());
   for (size_t i = 0; i < shown; ++i) {
     const FaultSite& site = *sites[i];
-    std::vector<std::string> cells = {Count(site.faults.minor)};
-    if (major) cells.push_back(Count(site.faults.major));
-    cells.push_back(Percent(static_cast<double>(site.faults.all()),
-                            static_cast<double>(details.told.all())));
+    std::vector<std::string> cells = {words::Count(site.faults.minor)};
+    if (major) cells.push_back(words::Count(site.faults.major));
+    cells.push_back(words::Percent(static_cast<double>(site.faults.all()),
+                                   static_cast<double>(details.told.all())));
     if (details.ns_per_fault != 0) {
-      cells.push_back(Duration(site.faults.minor * details.ns_per_fault));
+      cells.push_back(words::Duration(site.faults.minor * details.ns_per_fault));
     }
-    cells.push_back(Count(site.by_allocator));
-    cells.push_back(KeepBeginning(MainToucher(view, site.touchers, site.faults, options),
-                                  ToucherWidth(options), options.style.ellipsis()));
+    cells.push_back(words::Count(site.by_allocator));
+    cells.push_back(words::KeepBeginning(MainToucher(view, site.touchers, site.faults, options),
+                                         ToucherWidth(options), options.style.ellipsis()));
     table.AddRow(std::move(cells), [&view, &site, &options](size_t width) {
       return CallerCell(view, site.stack, width, options);
     });
@@ -125,13 +127,14 @@ std::string Words(const ReportView& view, const TextOptions& options) {
   }
   for (const ThrashStretch& stretch : details.thrash) {
     Lines lines(options);
-    lines.Add("Thrash",
-              absl::StrCat("from ", Duration(stretch.begin_ns), " to ", Duration(stretch.end_ns),
-                           " ", Plural(stretch.refaults, "page"),
-                           " came in from disk that had been there before, while the "
-                           "heap stayed at ",
-                           HumanBytes(stretch.live_bytes)),
-              Ink::kBad);
+    lines.Add(
+        "Thrash",
+        absl::StrCat("from ", words::Duration(stretch.begin_ns), " to ",
+                     words::Duration(stretch.end_ns), " ", words::Plural(stretch.refaults, "page"),
+                     " came in from disk that had been there before, while the "
+                     "heap stayed at ",
+                     words::HumanBytes(stretch.live_bytes)),
+        Ink::kBad);
     absl::StrAppend(&out, lines.Take());
     if (++said >= kMostThrash + options.top) break;
   }
@@ -147,13 +150,13 @@ std::string MappingsTable(const ReportView& view, const TextOptions& options) {
   const size_t shown = options.full ? all : std::min(options.top, all);
   for (size_t i = 0; i < shown; ++i) {
     const FaultMapping& mapping = details.mappings[i];
-    table.AddRow({Count(mapping.faults.minor), Count(mapping.faults.major),
-                  KeepBeginning(MainToucher(view, mapping.touchers, mapping.faults, options),
-                                ToucherWidth(options), options.style.ellipsis())},
+    table.AddRow({words::Count(mapping.faults.minor), words::Count(mapping.faults.major),
+                  words::KeepBeginning(MainToucher(view, mapping.touchers, mapping.faults, options),
+                                       ToucherWidth(options), options.style.ellipsis())},
                  [&](size_t width) {
                    if (mapping.file.empty()) return CallerCell(view, mapping.stack, width, options);
-                   return KeepEnd(options.style.Name(mapping.file), width,
-                                  options.style.ellipsis());
+                   return words::KeepEnd(options.style.Name(mapping.file), width,
+                                         options.style.ellipsis());
                  });
   }
   return absl::StrCat("\n", table.Render(options.style, 2),
@@ -167,10 +170,11 @@ std::string PlacesTable(const FaultDetails& details, const TextOptions& options)
   const size_t shown = options.full ? all : std::min(options.top, all);
   for (size_t i = 0; i < shown; ++i) {
     const FaultPlace& place = details.places[i];
-    table.AddRow({Count(place.faults.minor), Count(place.faults.major),
+    table.AddRow({words::Count(place.faults.minor), words::Count(place.faults.major),
                   std::string(MemoryKindText(place.kind))},
                  [&](size_t width) {
-                   return KeepEnd(options.style.Name(place.name), width, options.style.ellipsis());
+                   return words::KeepEnd(options.style.Name(place.name), width,
+                                         options.style.ellipsis());
                  });
   }
   return absl::StrCat("\n", table.Render(options.style, 2),
@@ -186,12 +190,12 @@ std::string FaultSitesText(const ReportView& view, const TextOptions& options) {
     return absl::StrCat(Heading(options, "WHOSE FAULTS", "no fault events: counts alone"),
                         Sentence(options, absl::StrCat(options.style.Name(details.why), ".")));
   }
-  std::string out = Heading(
-      options, "WHOSE FAULTS",
-      details.ns_per_fault == 0
-          ? ""
-          : absl::StrCat("a minor fault took ", Duration(details.ns_per_fault),
-                         " here, events included"));
+  std::string out =
+      Heading(options, "WHOSE FAULTS",
+              details.ns_per_fault == 0
+                  ? ""
+                  : absl::StrCat("a minor fault took ", words::Duration(details.ns_per_fault),
+                                 " here, events included"));
   if (!KnowsFaultsOfSites(view.analysis())) {
     absl::StrAppend(
         &out,

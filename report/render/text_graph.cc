@@ -22,7 +22,8 @@ using leak::KeepPaths;
 constexpr size_t kStepsAtEnds = 6;
 
 std::string InBlocks(const LeakAmount& amount) {
-  return absl::StrCat(ExactOrHumanBytes(amount.bytes), " in ", Plural(amount.blocks, "block"));
+  return absl::StrCat(words::ExactOrHumanBytes(amount.bytes), " in ",
+                      words::Plural(amount.blocks, "block"));
 }
 
 class GraphTextWriter {
@@ -49,14 +50,15 @@ class GraphTextWriter {
     const std::string name = style().Name(text);
     absl::StrAppend(
         &out_, std::string(indent, ' '),
-        style().Paint(ink, options_.full ? name : KeepBeginning(name, width, style().ellipsis())),
+        style().Paint(ink,
+                      options_.full ? name : words::KeepBeginning(name, width, style().ellipsis())),
         "\n");
   }
   // The same where what matters is at its end: it goes on in further lines.
   void Wrap(size_t indent, absl::string_view text, Ink ink = Ink::kPlain) {
     const size_t room = options_.full ? SIZE_MAX - 1 : style().width - indent - kHanging;
     std::string before(indent, ' ');
-    for (const std::string& line : Wrapped(style().Name(text), room)) {
+    for (const std::string& line : words::Wrapped(style().Name(text), room)) {
       absl::StrAppend(&out_, std::exchange(before, std::string(indent + kHanging, ' ')),
                       style().Paint(ink, line), "\n");
     }
@@ -67,18 +69,18 @@ class GraphTextWriter {
     const leak::BlockSite& site = report_.SiteOf(block);
     const std::string caller = style().Name(graph_.view().CallerText(site.stack));
     return absl::StrFormat("0x%x, %s, %s in %s", report_.graph().blocks().start(block),
-                           ExactBytes(report_.graph().blocks().bytes(block)),
+                           words::ExactBytes(report_.graph().blocks().bytes(block)),
                            AllocationName(graph_.view(), site.stack, site.function),
-                           caller.empty() ? "[no stack]"
-                                          : KeepBeginning(caller, caller_width,
-                                                          style().ellipsis()));
+                           caller.empty()
+                               ? "[no stack]"
+                               : words::KeepBeginning(caller, caller_width, style().ellipsis()));
   }
   // A block with what is said of it; the name of its caller is what is shortened.
   void BlockLine(size_t indent, absl::string_view before, uint32_t block,
                  absl::string_view behind) {
     constexpr size_t kLeast = 16;
-    const size_t used = indent + kHanging + DisplayWidth(before) + DisplayWidth(Block(block, 0)) +
-                        DisplayWidth(behind);
+    const size_t used = indent + kHanging + words::DisplayWidth(before) +
+                        words::DisplayWidth(Block(block, 0)) + words::DisplayWidth(behind);
     const size_t room = std::max(kLeast, style().width - std::min(style().width, used));
     Wrap(indent,
          absl::StrCat(before, Block(block, options_.full ? SIZE_MAX : room), behind));
@@ -98,10 +100,10 @@ class GraphTextWriter {
 };
 
 void GraphTextWriter::Summary(const leak::HeapSummary& summary) {
-  Title("HEAP GRAPH",
-        absl::StrCat("scan ", report_.held().scan.number, ": ", Plural(summary.blocks, "block"),
-                     ", ", Plural(summary.pointers, "pointer"), " between them, ",
-                     Plural(summary.root_words, "pointer"), " from roots"));
+  Title("HEAP GRAPH", absl::StrCat("scan ", report_.held().scan.number, ": ",
+                                   words::Plural(summary.blocks, "block"), ", ",
+                                   words::Plural(summary.pointers, "pointer"), " between them, ",
+                                   words::Plural(summary.root_words, "pointer"), " from roots"));
   Lines lines(options_);
   lines.Add("shared", absl::StrCat(InBlocks(summary.shared), " that no root keeps alone"));
   lines.Add("lost", InBlocks(summary.lost));
@@ -114,10 +116,11 @@ void GraphTextWriter::Summary(const leak::HeapSummary& summary) {
   const size_t shown_roots = options_.Shown(keeping);
   for (size_t i = 0; i < shown_roots; ++i) {
     const leak::KeepingRoot& root = summary.roots[i];
-    roots.AddRow({HumanBytes(root.retained.bytes), Count(root.retained.blocks), Count(root.words)},
+    roots.AddRow({words::HumanBytes(root.retained.bytes), words::Count(root.retained.blocks),
+                  words::Count(root.words)},
                  [this, group = root.group](size_t width) {
-                   return KeepEnds(style().Name(RootGroupText(report_.roots(), group)), width,
-                                   style().ellipsis());
+                   return words::KeepEnds(style().Name(RootGroupText(report_.roots(), group)),
+                                          width, style().ellipsis());
                  });
   }
   absl::StrAppend(&out_, roots.Render(style(), 2),
@@ -129,8 +132,8 @@ void GraphTextWriter::Summary(const leak::HeapSummary& summary) {
   const size_t shown_sites = options_.Shown(summary.sites.size());
   for (size_t i = 0; i < shown_sites; ++i) {
     const leak::RetainingSite& site = summary.sites[i].site;
-    sites.AddRow({absl::StrCat(site.exact ? "" : ">=", HumanBytes(site.retained.bytes)),
-                  HumanBytes(site.own.bytes), Count(site.own.blocks),
+    sites.AddRow({absl::StrCat(site.exact ? "" : ">=", words::HumanBytes(site.retained.bytes)),
+                  words::HumanBytes(site.own.bytes), words::Count(site.own.blocks),
                   graph_.view().Fingerprint(site.site.stack, site.site.function)},
                  [this, stack = site.site.stack](size_t width) {
                    return CallerCell(graph_.view(), stack, width, options_);
@@ -165,8 +168,10 @@ void GraphTextWriter::Chain(uint32_t block) {
                           i >= kStepsAtEnds && i < chain.size() - kStepsAtEnds;
     if (left_out) {
       if (i == kStepsAtEnds) {
-        Line(6, absl::StrCat("... ", Plural(chain.size() - 2 * kStepsAtEnds, "more block"),
-                             ": --full"), Ink::kDim);
+        Line(6,
+             absl::StrCat("... ", words::Plural(chain.size() - 2 * kStepsAtEnds, "more block"),
+                          ": --full"),
+             Ink::kDim);
       }
       continue;
     }
@@ -184,7 +189,8 @@ void GraphTextWriter::Why(const leak::WhyAnswer& answer) {
     all.bytes += amount.bytes;
     all.blocks += amount.blocks;
     if (amount.blocks == 0) continue;
-    kinds.push_back(absl::StrCat(Count(amount.blocks), " ", KindPhrase(static_cast<LeakKind>(i))));
+    kinds.push_back(
+        absl::StrCat(words::Count(amount.blocks), " ", KindPhrase(static_cast<LeakKind>(i))));
   }
   Title("WHY", absl::StrCat(InBlocks(all), ", ",
                             AllocationName(graph_.view(), site.stack, site.function), "  ",
@@ -205,7 +211,7 @@ void GraphTextWriter::Why(const leak::WhyAnswer& answer) {
   for (const uint32_t node : answer.held_by) {
     lines.Add(std::exchange(is_first, false) ? "held by" : "",
               absl::StrCat(style().Name(Node(node)), ", which retains ",
-                           ExactOrHumanBytes(report_.retention().of[node].bytes)));
+                           words::ExactOrHumanBytes(report_.retention().of[node].bytes)));
   }
   absl::StrAppend(&out_, lines.Take());
   const size_t shown = options_.Shown(answer.keepers.size());

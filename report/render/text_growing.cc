@@ -25,9 +25,11 @@ std::string Confidence(double share) {
 
 // Slow growth is told by the hour or by the day.
 std::string PerTime(double per_second) {
-  if (per_second >= 1) return absl::StrCat(HumanBytes(Whole(per_second)), "/s");
-  if (per_second * 3600 >= 1) return absl::StrCat(HumanBytes(Whole(per_second * 3600)), "/h");
-  return absl::StrCat(HumanBytes(Whole(per_second * 86400)), "/d");
+  if (per_second >= 1) return absl::StrCat(words::HumanBytes(Whole(per_second)), "/s");
+  if (per_second * 3600 >= 1) {
+    return absl::StrCat(words::HumanBytes(Whole(per_second * 3600)), "/h");
+  }
+  return absl::StrCat(words::HumanBytes(Whole(per_second * 86400)), "/d");
 }
 
 }  // namespace
@@ -73,12 +75,11 @@ std::string GrowingVerdict(const ReportView& view, const TextOptions& options) {
   const std::string about = view.sampled() ? "~" : "";
   // A short run may be nothing but the work that fills the heap: of its end nothing is known.
   const bool is_short = view.analysis().process.own_duration_ns() < kShortRunNs;
-  return absl::StrCat(Plural(groups.size(), "call site"),
+  return absl::StrCat(words::Plural(groups.size(), "call site"),
                       is_short             ? " rose until the end of a short run"
                       : groups.size() == 1 ? " grows without end"
                                            : " grow without end",
-                      ", by ", about, PerTime(sum),
-                      groups.size() == 1 ? ": " : "; most: ",
+                      ", by ", about, PerTime(sum), groups.size() == 1 ? ": " : "; most: ",
                       CallerInSentence(view, groups.front().stack, options));
 }
 
@@ -107,7 +108,7 @@ std::string GrowingText(const ReportView& view, const TextOptions& options) {
                                         Growth::Verdict::kHeld, Growth::Verdict::kBounded}) {
     const size_t n = counts[static_cast<size_t>(verdict)];
     if (n == 0) continue;
-    others.push_back(absl::StrCat(Count(n), " ", VerdictName(verdict),
+    others.push_back(absl::StrCat(words::Count(n), " ", VerdictName(verdict),
                                   verdict == Growth::Verdict::kHeld ? " until exit" : ""));
   }
   std::string rest;
@@ -136,16 +137,16 @@ std::string GrowingText(const ReportView& view, const TextOptions& options) {
   const size_t shown = options.full ? groups.size() : std::min(options.top, groups.size());
   for (size_t i = 0; i < shown; ++i) {
     const GrowingGroup& group = groups[i];
-    table.AddRow(
-        {about(PerTime(group.bytes_per_s)),
-         about(group.bytes_per_allocation < 1000
-                   ? absl::StrFormat("%.3g B", group.bytes_per_allocation)
-                   : HumanBytes(static_cast<uint64_t>(std::llround(group.bytes_per_allocation)))),
-         Confidence(group.confidence),
-         numbers.Bytes(group.live_bytes), group.held ? "at exit" : ""},
-        [&view, &options, stack = group.stack](size_t width) {
-          return CallerCell(view, stack, width, options);
-        });
+    table.AddRow({about(PerTime(group.bytes_per_s)),
+                  about(group.bytes_per_allocation < 1000
+                            ? absl::StrFormat("%.3g B", group.bytes_per_allocation)
+                            : words::HumanBytes(
+                                  static_cast<uint64_t>(std::llround(group.bytes_per_allocation)))),
+                  Confidence(group.confidence), numbers.Bytes(group.live_bytes),
+                  group.held ? "at exit" : ""},
+                 [&view, &options, stack = group.stack](size_t width) {
+                   return CallerCell(view, stack, width, options);
+                 });
   }
   return absl::StrCat(Heading(options, "GROWING SITES", "they went on rising until the end"),
                       table.Render(options.style, 2),

@@ -47,7 +47,7 @@ std::string AxisText(const TimeAxis& axis, const Style& style) {
 std::string PeakLine(const TimeAxis& axis, size_t column, absl::string_view text,
                      const Style& style) {
   const absl::string_view arrow = style.utf8 ? "\u25bc" : "v";
-  const size_t text_width = DisplayWidth(text);
+  const size_t text_width = words::DisplayWidth(text);
   std::string line;
   if (column + 2 + text_width <= axis.columns) {
     line = absl::StrCat(std::string(column, ' '), arrow, " ", text);
@@ -72,10 +72,10 @@ std::string PeakSites(const ReportView& view, const TextOptions& options) {
   for (size_t i = 0; i < shown; ++i) {
     const SiteGroup& group = groups[i];
     table.AddRow({numbers.estimated() ? numbers.Amount(group.bytes_at_peak)
-                                      : HumanBytes(group.bytes_at_peak),
-                  Percent(group.bytes_at_peak, view.analysis().totals.peak_live_bytes),
+                                      : words::HumanBytes(group.bytes_at_peak),
+                  words::Percent(group.bytes_at_peak, view.analysis().totals.peak_live_bytes),
                   numbers.estimated() ? numbers.Events(group.blocks_at_peak)
-                                      : Count(group.blocks_at_peak)},
+                                      : words::Count(group.blocks_at_peak)},
                  [&view, &options, stack = group.stack](size_t width) {
                    return CallerCell(view, stack, width, options);
                  });
@@ -131,8 +131,8 @@ std::string GrowthText(const ReportView& view, const TextOptions& options) {
   heap.values[peak] = std::max(heap.values[peak], static_cast<double>(totals.peak_live_bytes));
   heap.max = static_cast<double>(totals.peak_live_bytes);
   heap.rows = kHeapRows;
-  heap.top_label = HumanBytes(totals.peak_live_bytes);
-  heap.middle_label = HumanBytes(totals.peak_live_bytes / 2);
+  heap.top_label = words::HumanBytes(totals.peak_live_bytes);
+  heap.middle_label = words::HumanBytes(totals.peak_live_bytes / 2);
   heap.bottom_label = "live  0 B";
   std::string out =
       Heading(options, "HEAP OVER TIME",
@@ -141,7 +141,7 @@ std::string GrowthText(const ReportView& view, const TextOptions& options) {
       &out,
       PeakLine(axis, peak,
                absl::StrCat("peak ", Numbers(view, style).Amount(totals.peak_live_bytes), " at ",
-                            Duration(totals.peak_time_ns)),
+                            words::Duration(totals.peak_time_ns)),
                style),
       ChartText(heap, kMargin, style));
   uint64_t most_rss = 0;
@@ -154,7 +154,7 @@ std::string GrowthText(const ReportView& view, const TextOptions& options) {
     rss.values = ResampleMax(Samples(analysis, &TimelinePoint::rss_bytes), axis);
     rss.max = static_cast<double>(most_rss);
     rss.rows = kRssRows;
-    rss.top_label = HumanBytes(most_rss);
+    rss.top_label = words::HumanBytes(most_rss);
     rss.bottom_label = "RSS  0 B";
     rss.ink = Ink::kDim;
     absl::StrAppend(&out, ChartText(rss, kMargin, style));
@@ -170,9 +170,10 @@ std::string FaultsText(const ReportView& view, const TextOptions& options) {
                    faults.counted ? "none were seen" : "not known: none were counted");
   }
   const Style& style = options.style;
-  std::string out = Heading(options, "PAGE FAULTS",
-                            absl::StrCat(Count(faults.minor), " minor, ", Count(faults.major),
-                                         " major, of the whole process"));
+  std::string out =
+      Heading(options, "PAGE FAULTS",
+              absl::StrCat(words::Count(faults.minor), " minor, ", words::Count(faults.major),
+                           " major, of the whole process"));
   const TimeAxis axis = AxisOf(analysis, style);
   bool plotted = false;
   const auto add_chart = [&](uint64_t TimelinePoint::*member, absl::string_view name, Ink ink,
@@ -185,7 +186,7 @@ std::string FaultsText(const ReportView& view, const TextOptions& options) {
     plotted = true;
     chart.rows = rows;
     chart.ink = ink;
-    chart.top_label = ShortCount(static_cast<uint64_t>(std::ceil(chart.max)));
+    chart.top_label = words::ShortCount(static_cast<uint64_t>(std::ceil(chart.max)));
     chart.bottom_label = absl::StrCat(name, "  0");
     absl::StrAppend(&out, ChartText(chart, kMargin, style));
   };
@@ -194,10 +195,11 @@ std::string FaultsText(const ReportView& view, const TextOptions& options) {
     add_chart(&TimelinePoint::major_faults, "major", Ink::kBad, 2);
   }
   if (plotted) {
+    const std::string column = words::Duration((axis.to_ns - axis.from_ns) / axis.columns);
     absl::StrAppend(&out, AxisText(axis, style),
-                    Sentence(options, absl::StrCat(
-                        "Each column is ", Duration((axis.to_ns - axis.from_ns) / axis.columns),
-                        " wide; counts are faults within one."), Ink::kDim));
+                    Sentence(options, absl::StrCat("Each column is ", column,
+                                                   " wide; counts are faults within one."),
+                             Ink::kDim));
   }
 
   // Faults while the heap grew to its peak, over that growth. (A range is about the
@@ -214,8 +216,9 @@ std::string FaultsText(const ReportView& view, const TextOptions& options) {
   const double pages_per_mib = 1048576.0 / static_cast<double>(analysis.process.page_bytes);
   if (growth >= 65536 && until_peak > 0) {
     absl::StrAppend(&out, Sentence(options, absl::StrFormat(
-        "Up to the peak %s for %s of growth: %.0f per MiB.", Plural(until_peak, "minor fault"),
-        view.sampled() ? Numbers(view, options.style).Amount(growth) : HumanBytes(growth),
+        "Up to the peak %s for %s of growth: %.0f per MiB.",
+        words::Plural(until_peak, "minor fault"),
+        view.sampled() ? Numbers(view, options.style).Amount(growth) : words::HumanBytes(growth),
         static_cast<double>(until_peak) / (static_cast<double>(growth) / 1048576.0))),
         Sentence(options, absl::StrFormat(
         "(%.0f is every page of it touched once; code, stacks and files fault as well.)",
@@ -225,21 +228,22 @@ std::string FaultsText(const ReportView& view, const TextOptions& options) {
   if (burst.faults >= kFewestBusyFaults) {
     out += Sentence(
         options,
-        absl::StrCat("Busiest: ", Plural(burst.faults, "minor fault"), " between ",
-                     Duration(burst.begin_ns), " and ", Duration(burst.end_ns), " (",
-                     HumanBytes(burst.faults * analysis.process.page_bytes), " of pages)."));
+        absl::StrCat("Busiest: ", words::Plural(burst.faults, "minor fault"), " between ",
+                     words::Duration(burst.begin_ns), " and ", words::Duration(burst.end_ns), " (",
+                     words::HumanBytes(burst.faults * analysis.process.page_bytes), " of pages)."));
   }
   const uint64_t minor_left = faults.minor - std::min(in_timeline, faults.minor);
   const uint64_t major_left = faults.major - std::min(major_in_timeline, faults.major);
   if (minor_left + major_left > 0) {
     const bool one = minor_left + major_left == 1;
-    out += Sentence(options, absl::StrCat(
-        minor_left > 0 ? absl::StrCat(Count(minor_left), " minor") : "",
-        minor_left > 0 && major_left > 0 ? " and " : "",
-        major_left > 0 ? absl::StrCat(Count(major_left), " major") : "",
-        one ? " fault is" : " faults are", plotted ? " not in the plot:" : " in no plot:",
-        one ? " it was" : " they were",
-        " before the first sample, as a program's start is, or after the last."));
+    out += Sentence(
+        options,
+        absl::StrCat(minor_left > 0 ? absl::StrCat(words::Count(minor_left), " minor") : "",
+                     minor_left > 0 && major_left > 0 ? " and " : "",
+                     major_left > 0 ? absl::StrCat(words::Count(major_left), " major") : "",
+                     one ? " fault is" : " faults are",
+                     plotted ? " not in the plot:" : " in no plot:", one ? " it was" : " they were",
+                     " before the first sample, as a program's start is, or after the last."));
   }
   for (const std::string& sentence : CorrelationSentences(faults)) {
     absl::StrAppend(&out, Sentence(options, sentence));

@@ -16,8 +16,9 @@ namespace memtrace::report::render {
 namespace {
 
 std::string Told(const InvalidFree& story) {
-  const std::string block = absl::StrCat("a block of ", ExactOrHumanBytes(story.block_bytes));
-  const std::string within = absl::StrCat(Plural(story.offset, "byte"), " into ", block);
+  const std::string block =
+      absl::StrCat("a block of ", words::ExactOrHumanBytes(story.block_bytes));
+  const std::string within = absl::StrCat(words::Plural(story.offset, "byte"), " into ", block);
   switch (story.kind) {
     case InvalidFree::Kind::kFreedBefore: return absl::StrCat(block, " that was freed before");
     case InvalidFree::Kind::kInsideLive: return within;
@@ -32,7 +33,7 @@ std::string MomentText(const ReportView& view, absl::string_view what,
                        const TextOptions& options) {
   const ThreadSummary* thread = view.ThreadOf(moment.thread);
   std::string out = absl::StrCat(
-      "     ", options.style.Paint(Ink::kStrong, what), " at ", Duration(moment.time_ns),
+      "     ", options.style.Paint(Ink::kStrong, what), " at ", words::Duration(moment.time_ns),
       with_thread && thread != nullptr
           ? absl::StrCat(
                 ", thread ", thread->tid,
@@ -60,9 +61,10 @@ std::string InvalidFreesPhrase(const InvalidFrees& frees) {
     (story.kind == InvalidFree::Kind::kFreedBefore ? twice : inside) += story.times;
   }
   std::vector<std::string> parts;
-  if (twice != 0) parts.push_back(Plural(twice, "double free"));
+  if (twice != 0) parts.push_back(words::Plural(twice, "double free"));
   if (inside != 0) {
-    parts.push_back(absl::StrCat(Plural(inside, "free"), " of an address inside of a block"));
+    parts.push_back(
+        absl::StrCat(words::Plural(inside, "free"), " of an address inside of a block"));
   }
   return absl::StrJoin(parts, " and ");
 }
@@ -75,10 +77,11 @@ std::string InvalidFreesText(const ReportView& view, const TextOptions& options)
   for (size_t i = 0; i < shown; ++i) {
     const InvalidFree& story = frees.stories[i];
     const bool threads = view.analysis().threads.size() > 1;
-    absl::StrAppend(&out, i > 0 ? "\n" : "", absl::StrFormat("  %d  ", i + 1),
-                    options.style.Paint(Ink::kBad, Told(story)),
-                    story.times > 1 ? absl::StrCat(", ", Count(story.times), " times; the first:")
-                                    : "", "\n");
+    absl::StrAppend(
+        &out, i > 0 ? "\n" : "", absl::StrFormat("  %d  ", i + 1),
+        options.style.Paint(Ink::kBad, Told(story)),
+        story.times > 1 ? absl::StrCat(", ", words::Count(story.times), " times; the first:") : "",
+        "\n");
     absl::StrAppend(
         &out, MomentText(view,
                          absl::StrCat("allocated by ",
@@ -112,7 +115,7 @@ std::string InvalidFreesText(const ReportView& view, const TextOptions& options)
   if (frees.not_looked_for != 0) {
     absl::StrAppend(&out,
                     Sentence(options,
-                             absl::StrCat("Of ", Plural(frees.not_looked_for, "more free"),
+                             absl::StrCat("Of ", words::Plural(frees.not_looked_for, "more free"),
                                           " of no live block nothing was looked up: these were "
                                           "the first."),
                              Ink::kDim));

@@ -19,8 +19,8 @@ constexpr size_t kFramesShown = 8;  // without --full
 constexpr size_t kInnerShown = 3;   // of those, when the project's first is further out
 
 std::string When(const SiteGroup& group) {
-  const std::string first = Duration(group.live_first_time_ns);
-  const std::string last = Duration(group.live_last_time_ns);
+  const std::string first = words::Duration(group.live_first_time_ns);
+  const std::string last = words::Duration(group.live_last_time_ns);
   return first == last ? absl::StrCat("at ", first) : absl::StrCat("from ", first, " to ", last);
 }
 
@@ -29,11 +29,11 @@ std::string NoScanText(const ReportView& view, const TextOptions& options) {
   Lines lines(options);
   if (const LeakScan* scan = view.leak_scan(); scan != nullptr) {
     lines.Add("Later",
-              absl::StrCat("scan ", scan->number, " above was at ", Duration(scan->time_ns),
+              absl::StrCat("scan ", scan->number, " above was at ", words::Duration(scan->time_ns),
                            ": which of these can be reached is known as of then"));
     return lines.Take();
   }
-  lines.Add("No scan", absl::StrCat(EscapeControls(leak::WhyNoScan(view.analysis())),
+  lines.Add("No scan", absl::StrCat(words::EscapeControls(leak::WhyNoScan(view.analysis())),
                                     ": nothing is known about reachability"));
   return lines.Take();
 }
@@ -47,7 +47,7 @@ std::string StackText(const ReportView& view, StackId stack, size_t indent,
   if (frames.empty()) {
     return absl::StrCat(margin, options.style.Paint(Ink::kDim, "[no stack]"), "\n");
   }
-  const Cut cut = CutStack(frames);
+  const names::Cut cut = names::CutStack(frames);
   size_t begin = options.full ? 0 : cut.via;
   size_t end = options.full ? frames.size() : cut.end;
   // A long stack of system frames must not push the project's first one out.
@@ -67,7 +67,7 @@ std::string StackText(const ReportView& view, StackId stack, size_t indent,
     for (size_t i = 0; i < kInnerShown; ++i) add(*frames[begin + i], false);
     begin += kInnerShown;
     absl::StrAppend(&out, margin, options.style.Paint(
-        Ink::kDim, absl::StrCat("(", Plural(cut.caller - 1 - begin, "more frame"),
+        Ink::kDim, absl::StrCat("(", words::Plural(cut.caller - 1 - begin, "more frame"),
                                 " of the system: --full)")), "\n");
     begin = cut.caller - 1;
     most -= kInnerShown;
@@ -80,7 +80,7 @@ std::string StackText(const ReportView& view, StackId stack, size_t indent,
   for (size_t i = begin; i < end - hidden; ++i) add(*frames[i], i == cut.caller);
   if (hidden > 0) {
     absl::StrAppend(&out, margin, options.style.Paint(
-        Ink::kDim, absl::StrCat("(", Plural(hidden, "more frame"), ": --full)")), "\n");
+        Ink::kDim, absl::StrCat("(", words::Plural(hidden, "more frame"), ": --full)")), "\n");
   }
   if (marker != nullptr) add(*marker, false);
   return out;
@@ -107,12 +107,11 @@ std::string UnfreedText(const ReportView& view, const TextOptions& options) {
     return Heading(options, title, style.Paint(Ink::kGood, text));
   }
   const Numbers numbers(view, options.style);
-  std::string out = Heading(
-      options, title,
-      absl::StrCat(numbers.Amount(view.unfreed_bytes()), " in ",
-                   numbers.Plural(view.unfreed_blocks(), "block"), " from ",
-                   Plural(view.unfreed().size(), "call site"),
-                   numbers.estimated() ? " that were sampled" : ""));
+  std::string out = Heading(options, title,
+                            absl::StrCat(numbers.Amount(view.unfreed_bytes()), " in ",
+                                         numbers.Plural(view.unfreed_blocks(), "block"), " from ",
+                                         words::Plural(view.unfreed().size(), "call site"),
+                                         numbers.estimated() ? " that were sampled" : ""));
   if (!options.processes_of) absl::StrAppend(&out, NoScanText(view, options), "\n");
   const size_t shown = options.full ? view.unfreed().size()
                                     : std::min(options.top, view.unfreed().size());
@@ -125,19 +124,19 @@ std::string UnfreedText(const ReportView& view, const TextOptions& options) {
     const std::string number = absl::StrFormat("  %*d  ", static_cast<int>(number_width), i + 1);
     const std::string amount =
         absl::StrCat(numbers.estimated() ? numbers.Amount(group.live_bytes)
-                                         : ExactBytes(group.live_bytes),
+                                         : words::ExactBytes(group.live_bytes),
                      " in ", numbers.Plural(group.live_blocks, "block"));
     std::string human =
         numbers.estimated() ? numbers.Interval(group.live_sample)
         : group.live_bytes < 10240
-            ? "" : absl::StrCat(" (", HumanBytes(group.live_bytes), ")");
+            ? "" : absl::StrCat(" (", words::HumanBytes(group.live_bytes), ")");
     const std::string called = AllocationName(view, group.stack, group.function);
-    std::string remark = Percent(group.live_bytes, view.unfreed_bytes());
+    std::string remark = words::Percent(group.live_bytes, view.unfreed_bytes());
     std::string when = absl::StrCat(", ", When(group));
     if (options.processes_of) {  // each of which has a time of its own
       when = remark;
-      remark = absl::StrCat("in ", Count(options.processes_of(group)), " of ",
-                            Plural(options.processes, "trace"));
+      remark = absl::StrCat("in ", words::Count(options.processes_of(group)), " of ",
+                            words::Plural(options.processes, "trace"));
       when.insert(0, ", ");
     }
     size_t used = number.size() + amount.size() + human.size() + 2 + called.size() + 2;

@@ -30,8 +30,8 @@ std::string InstantText(const LeakScan& scan, const ProcessInfo& process) {
     case format::ScanReason::kOutside: what = "asked for from outside"; break;
     default: what = "for a reason this version does not know";
   }
-  if (!scan.label.empty()) absl::StrAppend(&what, " (", EscapeControls(scan.label), ")");
-  return absl::StrCat("scan ", scan.number, ", ", what, ", at ", Duration(scan.time_ns));
+  if (!scan.label.empty()) absl::StrAppend(&what, " (", words::EscapeControls(scan.label), ")");
+  return absl::StrCat("scan ", scan.number, ", ", what, ", at ", words::Duration(scan.time_ns));
 }
 
 std::string SummaryOf(const ReportView& view, const TextOptions& options) {
@@ -71,19 +71,20 @@ std::string SummaryOf(const ReportView& view, const TextOptions& options) {
   }
   for (const UsedSuppression& each : scan.suppressions) {
     if (each.records != 0) continue;
-    lines.Add("", EscapeControls(absl::StrCat("suppression ", each.name, " matched nothing (",
-                                              each.file, ":", each.line, ")")));
+    lines.Add("",
+              words::EscapeControls(absl::StrCat("suppression ", each.name, " matched nothing (",
+                                                 each.file, ":", each.line, ")")));
   }
   for (const LeakScan& other : view.analysis().leak_scans) {
     if (other.state == LeakScan::State::kDone) continue;
     lines.Add("", absl::StrCat("! scan ", other.number, " tells nothing: ",
-                               EscapeControls(other.failure)), Ink::kWarning);
+                               words::EscapeControls(other.failure)), Ink::kWarning);
   }
   if (leak::EndWasNotScanned(view.analysis())) {
     lines.Add("", absl::StrCat("! ", leak::kEndWasNotScanned), Ink::kWarning);
   }
   for (const std::string& note : scan.notes) {
-    lines.Add("", absl::StrCat("! ", EscapeControls(note)), Ink::kWarning);
+    lines.Add("", absl::StrCat("! ", words::EscapeControls(note)), Ink::kWarning);
   }
   if (view.analysis().leak_scans.size() > 1) {
     lines.Add("", absl::StrCat("one of ", view.analysis().leak_scans.size(),
@@ -94,8 +95,8 @@ std::string SummaryOf(const ReportView& view, const TextOptions& options) {
 
 // " (+10)": against the scan before.
 std::string Change(uint64_t now, uint64_t before) {
-  return now >= before ? absl::StrCat(" (+", Count(now - before), ")")
-                       : absl::StrCat(" (-", Count(before - now), ")");
+  return now >= before ? absl::StrCat(" (+", words::Count(now - before), ")")
+                       : absl::StrCat(" (-", words::Count(before - now), ")");
 }
 
 // "48 (16 direct, 32 indirect) bytes in 1 block".
@@ -105,13 +106,14 @@ std::string RecordAmount(const LossRecord& record, bool changes) {
   };
   const uint64_t bytes = record.bytes + record.indirect_bytes;
   const uint64_t before = record.before.bytes + record.indirect_before.bytes;
-  std::string text = absl::StrCat(Count(bytes), change(bytes, before));
+  std::string text = absl::StrCat(words::Count(bytes), change(bytes, before));
   if (record.indirect_bytes != 0) {
-    absl::StrAppend(&text, " (", Count(record.bytes), change(record.bytes, record.before.bytes),
-                    " direct, ", Count(record.indirect_bytes),
+    absl::StrAppend(&text, " (", words::Count(record.bytes),
+                    change(record.bytes, record.before.bytes), " direct, ",
+                    words::Count(record.indirect_bytes),
                     change(record.indirect_bytes, record.indirect_before.bytes), " indirect)");
   }
-  return absl::StrCat(text, bytes == 1 ? " byte in " : " bytes in ", Count(record.blocks),
+  return absl::StrCat(text, bytes == 1 ? " byte in " : " bytes in ", words::Count(record.blocks),
                       change(record.blocks, record.before.blocks),
                       record.blocks == 1 ? " block" : " blocks");
 }
@@ -154,10 +156,10 @@ std::string LossRecordsText(const ReportView& view, const TextOptions& options) 
   if (scan.records.empty()) {
     return absl::StrCat(out, Heading(options, "LOSS RECORDS", WhyNone(view)));
   }
-  absl::StrAppend(&out,
-                  Heading(options, "LOSS RECORDS",
-                          absl::StrCat(Count(losses.size()), " of ", Count(scan.records.size()),
-                                       WhyNotAll(view, losses.size()))));
+  absl::StrAppend(&out, Heading(options, "LOSS RECORDS",
+                                absl::StrCat(words::Count(losses.size()), " of ",
+                                             words::Count(scan.records.size()),
+                                             WhyNotAll(view, losses.size()))));
   const size_t shown = options.full ? losses.size() : std::min(options.top, losses.size());
   const size_t number_width = absl::StrCat(shown).size();
   for (size_t i = 0; i < shown; ++i) {
@@ -180,7 +182,8 @@ std::string LossRecordsText(const ReportView& view, const TextOptions& options) 
       remark = absl::StrCat(by, "  ", remark);
       what += "  ";
     }
-    const std::string first = Duration(record.first_time_ns), last = Duration(record.last_time_ns);
+    const std::string first = words::Duration(record.first_time_ns),
+                      last = words::Duration(record.last_time_ns);
     const std::string when = first == last ? absl::StrCat(", at ", first)
                                            : absl::StrCat(", from ", first, " to ", last);
     const size_t used = number.size() + amount.size() + what.size() + remark.size();
@@ -195,7 +198,7 @@ std::string LossRecordsText(const ReportView& view, const TextOptions& options) 
     std::string headline = absl::StrCat(options.style.Paint(ink, amount), what);
     if (number.size() + amount.size() + what.size() > options.style.width) {
       const size_t room = options.style.width - number.size() - 2;
-      headline = absl::StrJoin(Wrapped(absl::StrCat(amount, what), room), below,
+      headline = absl::StrJoin(words::Wrapped(absl::StrCat(amount, what), room), below,
                                [&](std::string* to, const std::string& line) {
                                  absl::StrAppend(to, options.style.Paint(ink, line));
                                });

@@ -22,7 +22,7 @@ std::string NameCell(const TextOptions& options, const std::string& name, absl::
                      size_t width) {
   const std::string text = absl::StrCat(name.empty() ? "(no name)" : options.style.Name(name),
                                         more.empty() ? "" : ", ", more);
-  return KeepBeginning(text, width, options.style.ellipsis());
+  return words::KeepBeginning(text, width, options.style.ellipsis());
 }
 
 std::string Phases(const Analysis& analysis, const Numbers& numbers, const TextOptions& options) {
@@ -34,13 +34,13 @@ std::string Phases(const Analysis& analysis, const Numbers& numbers, const TextO
   const size_t shown = options.full ? all : std::min(options.top, all);
   for (size_t i = 0; i < shown; ++i) {
     const Phase& phase = analysis.phases[i];
-    table.AddRow({Count(phase.times), numbers.Events(phase.allocations),
+    table.AddRow({words::Count(phase.times), numbers.Events(phase.allocations),
                   numbers.Bytes(phase.bytes_allocated), numbers.Bytes(phase.first_begin.live_bytes),
                   numbers.Bytes(phase.last_end.live_bytes), Signed(numbers, phase.growth_bytes),
-                  Count(phase.minor_faults + phase.major_faults)},
+                  words::Count(phase.minor_faults + phase.major_faults)},
                  [&](size_t width) {
                    return NameCell(options, phase.name,
-                                   absl::StrCat(Duration(phase.total_ns),
+                                   absl::StrCat(words::Duration(phase.total_ns),
                                                 phase.open == 0 ? "" : ", not ended"),
                                    width);
                  });
@@ -61,7 +61,7 @@ std::string Pools(const ReportView& view, const Numbers& numbers, const TextOpti
     const Pool& pool = analysis.pools[i];
     table.AddRow({numbers.Bytes(pool.bytes_allocated), numbers.Bytes(pool.live_bytes),
                   numbers.Bytes(pool.peak_bytes), numbers.Events(pool.allocations),
-                  numbers.Events(pool.frees), Count(pool.created)},
+                  numbers.Events(pool.frees), words::Count(pool.created)},
                  [&](size_t width) {
                    const Frame* frame = view.Caller(pool.stack);
                    return NameCell(options, pool.name,

@@ -31,10 +31,10 @@ std::string LevelsTable(const PressureLane& lane, const TextOptions& options) {
   const auto add = [&](const Series& series, const std::string& name) {
     const ColumnSummary summary = Summarize(series);
     if (!summary.known || summary.most == 0) return;
-    table.AddRow({HumanBytes(summary.first), HumanBytes(summary.most),
-                  Duration(summary.most_at_ns), HumanBytes(summary.last)},
+    table.AddRow({words::HumanBytes(summary.first), words::HumanBytes(summary.most),
+                  words::Duration(summary.most_at_ns), words::HumanBytes(summary.last)},
                  [name, &options](size_t width) {
-                   return KeepBeginning(name, width, options.style.ellipsis());
+                   return words::KeepBeginning(name, width, options.style.ellipsis());
                  });
   };
   add(lane.ResidentBytes(), "resident");
@@ -52,7 +52,7 @@ std::string Joined(std::vector<std::string> parts) { return absl::StrJoin(parts,
 // "5 times at its limit", "1 process killed".
 std::string Counted(uint64_t count, absl::string_view one, absl::string_view many,
                     absl::string_view what) {
-  return absl::StrCat(Count(count), " ", count == 1 ? one : many, what);
+  return absl::StrCat(words::Count(count), " ", count == 1 ? one : many, what);
 }
 
 void AddCounts(const PressureLane& lane, Lines* lines) {
@@ -64,7 +64,7 @@ void AddCounts(const PressureLane& lane, Lines* lines) {
   };
   const auto add_stall = [&](const char* column) {
     if (const uint64_t us = Rise(lane, column); us != 0) {
-      parts.push_back(absl::StrCat("stalled ", Duration(us * 1000)));
+      parts.push_back(absl::StrCat("stalled ", words::Duration(us * 1000)));
     }
   };
   add("major_faults", "major fault", "major faults", "");
@@ -77,7 +77,7 @@ void AddCounts(const PressureLane& lane, Lines* lines) {
   add("cgroup.workingset_refault_file", "refault", "refaults", " of files");
   add_stall("cgroup.stall_some_us");
   if (const ColumnSummary limit = Summarize(lane.Series("cgroup.limit_bytes")); limit.known) {
-    parts.push_back(absl::StrCat("limit ", HumanBytes(limit.last)));
+    parts.push_back(absl::StrCat("limit ", words::HumanBytes(limit.last)));
   }
   if (!parts.empty()) lines->Add("Group", Joined(std::exchange(parts, {})));
 
@@ -101,13 +101,14 @@ std::string PressureText(const ReportView& view, const TextOptions& options) {
   const uint64_t own_us = view.analysis().range.whole() ? cost.last : cost.growth();
   std::string out = Heading(
       options, "PRESSURE",
-      absl::StrCat(Plural(lane.samples, "sample"), " from outside",
-                   cost.known ? absl::StrCat(", ", Duration(own_us * 1000), " of memtrace's time")
-                              : ""));
+      absl::StrCat(words::Plural(lane.samples, "sample"), " from outside",
+                   cost.known
+                       ? absl::StrCat(", ", words::Duration(own_us * 1000), " of memtrace's time")
+                       : ""));
   absl::StrAppend(&out, LevelsTable(lane, options));
   Lines lines(options);
   AddCounts(lane, &lines);
-  for (const std::string& note : lane.notes) lines.Add("Note", EscapeControls(note));
+  for (const std::string& note : lane.notes) lines.Add("Note", words::EscapeControls(note));
   return absl::StrCat(out, lines.Take());
 }
 

@@ -62,7 +62,7 @@ std::string Heading(const TextOptions& options, absl::string_view title,
   if (!remark.empty()) absl::StrAppend(&out, "  ");
   // A remark that is too long goes on in the next line, from a comma if there is one.
   size_t room = options.style.width - std::min(options.style.width, title.size() + 2);
-  while (!FitsWidth(remark, room)) {
+  while (!words::FitsWidth(remark, room)) {
     const absl::string_view head = remark.substr(0, room);
     size_t end = head.rfind(", ");
     end = end == head.npos ? head.rfind(' ') : end + 1;
@@ -76,7 +76,7 @@ std::string Heading(const TextOptions& options, absl::string_view title,
 
 std::string Sentence(const TextOptions& options, absl::string_view words, Ink ink) {
   std::string out;
-  for (const std::string& line : Wrapped(words, options.style.width - 2)) {
+  for (const std::string& line : words::Wrapped(words, options.style.width - 2)) {
     absl::StrAppend(&out, "  ", options.style.Paint(ink, line), "\n");
   }
   return out;
@@ -87,7 +87,7 @@ std::string MoreLine(const TextOptions& options, size_t all, size_t shown,
   if (shown >= all) return "";
   const size_t room = options.style.width - 2;
   const std::string what = absl::StrCat(
-      "and ", Plural(all - shown, absl::StrCat("more ", noun)), remark, ": ");
+      "and ", words::Plural(all - shown, absl::StrCat("more ", noun)), remark, ": ");
   const std::string both = absl::StrCat(what, "--top ", all, " or --full");
   std::string line = absl::StrCat(both, all - shown == 1 ? " shows it" : " shows them");
   if (line.size() > room) line = both;
@@ -115,26 +115,26 @@ std::string FrameText(absl::string_view directory, const Frame& frame, size_t wi
                         style.Paint(place_ink, at));
   };
   const auto fits = [&](absl::string_view name, absl::string_view at) {
-    return DisplayWidth(name) + (at.empty() ? 0 : 2 + DisplayWidth(at)) <= width;
+    return words::DisplayWidth(name) + (at.empty() ? 0 : 2 + words::DisplayWidth(at)) <= width;
   };
   const std::string name = style.Name(whole);
   const std::string at = style.Name(place);
   if (options.full) return absl::StrCat(join(name, at), frame.inlined ? "  [inlined]" : "");
   if (fits(name, at)) return join(name, at);
   if (frame.role == FrameRole::kMarker) {
-    return style.Paint(name_ink, KeepBeginning(name, width, style.ellipsis()));
+    return style.Paint(name_ink, words::KeepBeginning(name, width, style.ellipsis()));
   }
   const std::string near = style.Name(LastComponents(place, 2));
   if (fits(name, near)) return join(name, near);
   const std::string base = style.Name(FileNameOf(place));
   if (fits(name, base)) return join(name, base);
-  const std::string plain = style.Name(QualifiedName(whole));
+  const std::string plain = style.Name(names::QualifiedName(whole));
   if (fits(plain, base)) return join(plain, base);
-  const std::string bare = style.Name(WithoutTemplates(QualifiedName(whole), "<..>"));
+  const std::string bare = style.Name(names::WithoutTemplates(names::QualifiedName(whole), "<..>"));
   if (fits(bare, base)) return join(bare, base);
   // The place keeps its end with the line.
-  const std::string end = KeepEnd(base, width / 2, style.ellipsis());
-  const size_t room = end.empty() ? width : width - DisplayWidth(end) - 2;
+  const std::string end = words::KeepEnd(base, width / 2, style.ellipsis());
+  const size_t room = end.empty() ? width : width - words::DisplayWidth(end) - 2;
   return join(WithoutScopes(bare, room, style), end);
 }
 
@@ -143,7 +143,7 @@ std::string CallerCell(const ReportView& view, StackId stack, size_t width,
   const Frame* frame = view.Caller(stack);
   if (frame == nullptr) {
     return options.style.Paint(Ink::kDim,
-                               KeepBeginning("[no stack]", width, options.style.ellipsis()));
+                               words::KeepBeginning("[no stack]", width, options.style.ellipsis()));
   }
   return FrameText(view, *frame, width, options, Ink::kPlain);
 }
@@ -153,10 +153,10 @@ std::string NameInSentence(absl::string_view function, absl::string_view place,
   const std::string whole =
       options.style.Name(absl::StrCat(function, place.empty() ? "" : " ", place));
   const size_t room = 3 * (options.style.width - Lines::kIndent);
-  if (options.full || FitsWidth(whole, room)) return whole;
+  if (options.full || words::FitsWidth(whole, room)) return whole;
   const std::string end =
-      KeepEnd(options.style.Name(FileNameOf(place)), room / 2, options.style.ellipsis());
-  return absl::StrCat(ShortName(function, room - DisplayWidth(end) - 1, options.style),
+      words::KeepEnd(options.style.Name(FileNameOf(place)), room / 2, options.style.ellipsis());
+  return absl::StrCat(ShortName(function, room - words::DisplayWidth(end) - 1, options.style),
                       end.empty() ? "" : " ", end);
 }
 
@@ -173,7 +173,7 @@ std::string AllocationName(const ReportView& view, StackId stack,
   std::string name(FunctionName(function));
   for (const Frame* frame : view.Frames(stack)) {
     if (frame->role != FrameRole::kAllocator) break;
-    const absl::string_view called = QualifiedName(frame->function);
+    const absl::string_view called = names::QualifiedName(frame->function);
     // operator new[] calls operator new: the outer one is what the program wrote.
     if (called == "operator new" || called == "operator new[]") name = std::string(called);
   }

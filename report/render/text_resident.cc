@@ -16,7 +16,7 @@ namespace memtrace::report::render {
 namespace {
 
 std::string Cell(const RssBridge* bridge, uint64_t bytes) {
-  return bridge == nullptr ? "" : HumanBytes(bytes);
+  return bridge == nullptr ? "" : words::HumanBytes(bytes);
 }
 
 std::string BridgeTable(const RssBridge* peak, const RssBridge* end, const TextOptions& options) {
@@ -24,7 +24,7 @@ std::string BridgeTable(const RssBridge* peak, const RssBridge* end, const TextO
   const auto add = [&](uint64_t at_peak, uint64_t at_end, absl::string_view what) {
     if (at_peak == 0 && at_end == 0) return;
     table.AddRow({Cell(peak, at_peak), Cell(end, at_end)}, [what, &options](size_t width) {
-      return KeepBeginning(what, width, options.style.ellipsis());
+      return words::KeepBeginning(what, width, options.style.ellipsis());
     });
   };
   const auto of = [](const RssBridge* bridge, auto member) {
@@ -66,9 +66,10 @@ std::string SitesTable(const ReportView& view, const RssBridge& bridge, absl::st
   const size_t shown = options.full ? sites.size() : std::min(options.top, sites.size());
   for (size_t i = 0; i < shown; ++i) {
     const ResidentSite& site = *sites[i];
-    std::vector<std::string> cells = {HumanBytes(site.resident_bytes), HumanBytes(site.live_bytes),
-                                      HumanBytes(site.untouched_bytes)};
-    if (pinned) cells.push_back(HumanBytes(site.pinned_bytes));
+    std::vector<std::string> cells = {words::HumanBytes(site.resident_bytes),
+                                      words::HumanBytes(site.live_bytes),
+                                      words::HumanBytes(site.untouched_bytes)};
+    if (pinned) cells.push_back(words::HumanBytes(site.pinned_bytes));
     table.AddRow(std::move(cells), [&view, &site, &options](size_t width) {
       return CallerCell(view, site.stack, width, options);
     });
@@ -84,14 +85,14 @@ std::string ResidentText(const ReportView& view, const TextOptions& options) {
   const RssBridge* const peak = resident.Peak();
   if (peak == nullptr) return "";
   const RssBridge* const end = resident.End();
-  std::string remark = absl::StrCat(
-      Plural(resident.bridges.size(), "snapshot"), "; the most pages at ", Duration(peak->time_ns));
+  std::string remark = absl::StrCat(words::Plural(resident.bridges.size(), "snapshot"),
+                                    "; the most pages at ", words::Duration(peak->time_ns));
   std::string out = absl::StrCat(Heading(options, "RESIDENT MEMORY", remark),
                                  BridgeTable(peak, end, options));
   const uint64_t highest = std::max(view.analysis().faults.peak_rss_bytes, peak->peak_rss);
   if (highest > peak->rss + peak->rss / 10) {
     out += Sentence(options, absl::StrCat("The most that was ever resident is ",
-                                          HumanBytes(highest), ", between two snapshots."));
+                                          words::HumanBytes(highest), ", between two snapshots."));
   }
   absl::StrAppend(&out, SitesTable(view, *peak, "at the peak", options));
   if (end != nullptr && end != peak) {

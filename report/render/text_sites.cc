@@ -51,7 +51,9 @@ std::string SitesText(const ReportView& view, const TextOptions& options) {
       cells.pop_back();
       cells.insert(cells.begin() + 1, numbers.ShortInterval(group.bytes_sample));
     }
-    if (options.processes_of) cells.insert(cells.begin(), Count(options.processes_of(group)));
+    if (options.processes_of) {
+      cells.insert(cells.begin(), words::Count(options.processes_of(group)));
+    }
     table.AddRow(std::move(cells), [&view, &options, stack = group.stack](size_t width) {
       return CallerCell(view, stack, width, options);
     });
@@ -82,18 +84,18 @@ std::string TemporaryText(const ReportView& view, const TextOptions& options) {
   const size_t shown = options.Shown(groups.size());
   for (size_t i = 0; i < shown; ++i) {
     const SiteGroup& group = groups[i];
-    table.AddRow({numbers.Events(group.temporary), Percent(group.temporary, temporary),
-                  Percent(group.temporary, group.allocations),
-                  HumanBytes(group.bytes_allocated / std::max<uint64_t>(group.allocations, 1))},
-                 [&view, &options, stack = group.stack](size_t width) {
-                   return CallerCell(view, stack, width, options);
-                 });
+    table.AddRow(
+        {numbers.Events(group.temporary), words::Percent(group.temporary, temporary),
+         words::Percent(group.temporary, group.allocations),
+         words::HumanBytes(group.bytes_allocated / std::max<uint64_t>(group.allocations, 1))},
+        [&view, &options, stack = group.stack](size_t width) {
+          return CallerCell(view, stack, width, options);
+        });
   }
   return absl::StrCat(
       Heading(options, "TEMPORARY ALLOCATIONS",
-              absl::StrCat(Count(temporary), " of ", Count(allocations), " (",
-                           Percent(temporary, allocations),
-                           ") freed before the next")),
+              absl::StrCat(words::Count(temporary), " of ", words::Count(allocations), " (",
+                           words::Percent(temporary, allocations), ") freed before the next")),
       table.Render(options.style, 2), MoreLine(options, groups.size(), shown, "caller"));
 }
 

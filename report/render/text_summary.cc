@@ -26,7 +26,7 @@ void AddCoverage(const ReportView& view, const TextOptions& options, Lines* line
                                "freed later"));
   }
   if (coverage.dropped_events > 0) {
-    bad.push_back(absl::StrCat(Plural(coverage.dropped_events, "event"),
+    bad.push_back(absl::StrCat(words::Plural(coverage.dropped_events, "event"),
                                analysis.process.imported()
                                    ? " lost, as the log says"
                                    : " lost: the library could not write them"));
@@ -34,10 +34,10 @@ void AddCoverage(const ReportView& view, const TextOptions& options, Lines* line
   if (coverage.truncated) {
     bad.push_back(absl::StrCat("the trace is incomplete",
                                coverage.damage.empty() ? "" : ": ",
-                               EscapeControls(coverage.damage)));
+                               words::EscapeControls(coverage.damage)));
   }
   if (coverage.unordered_events > 0) {
-    bad.push_back(absl::StrCat(Plural(coverage.unordered_events, "event"),
+    bad.push_back(absl::StrCat(words::Plural(coverage.unordered_events, "event"),
                                " could not be ordered across threads"));
   }
   const InvalidFrees& invalid = analysis.invalid_frees;
@@ -46,53 +46,54 @@ void AddCoverage(const ReportView& view, const TextOptions& options, Lines* line
   }
   if (coverage.unknown_frees > invalid.told) {
     const bool known = invalid.looked_for && invalid.not_looked_for == 0;
-    bad.push_back(absl::StrCat(Plural(coverage.unknown_frees - invalid.told, "free"),
+    bad.push_back(absl::StrCat(words::Plural(coverage.unknown_frees - invalid.told, "free"),
                                " of blocks whose allocation the trace does not have",
                                known ? "" : ", or that were freed before"));
   }
   if (coverage.cross_check_differences > 0) {
-    bad.push_back(absl::StrCat(Plural(coverage.cross_check_differences, "stack"),
-                               " differed from libunwind's, of ", Count(coverage.cross_checked)));
+    bad.push_back(absl::StrCat(words::Plural(coverage.cross_check_differences, "stack"),
+                               " differed from libunwind's, of ",
+                               words::Count(coverage.cross_checked)));
   }
   if (coverage.marked_stacks > 0) {
     bad.push_back(absl::StrCat(numbers.Plural(coverage.marked_stacks, "allocation"), " (",
-                               Percent(coverage.marked_stacks, analysis.totals.allocations),
+                               words::Percent(coverage.marked_stacks, analysis.totals.allocations),
                                ") with a stack that is not complete: the last frame says why"));
   }
   if (coverage.recovered_events > 0) {
-    remarks.push_back(absl::StrCat(Plural(coverage.recovered_events, "event"),
+    remarks.push_back(absl::StrCat(words::Plural(coverage.recovered_events, "event"),
                                    " recovered from the rings: the process did not write its end"));
   }
   if (coverage.stops > 0) {
-    remarks.push_back(absl::StrCat("recording stopped by the program ",
-                                   Plural(coverage.stops, "time"), " for ",
-                                   Duration(coverage.stopped_ns), ": ",
-                                   Plural(coverage.stopped_allocations, "allocation"),
-                                   " then are in no figure"));
+    remarks.push_back(absl::StrCat(
+        "recording stopped by the program ", words::Plural(coverage.stops, "time"), " for ",
+        words::Duration(coverage.stopped_ns), ": ",
+        words::Plural(coverage.stopped_allocations, "allocation"), " then are in no figure"));
   }
   // Lost page faults are no events of the heap, so its coverage does not count them.
   if (const uint64_t lost = analysis.fault_details.lost; lost > 0) {
-    remarks.push_back(absl::StrCat(Plural(lost, "page fault"),
-                                   lost == 1 ? " was" : " were", " lost: whose, nobody knows"));
+    remarks.push_back(absl::StrCat(words::Plural(lost, "page fault"), lost == 1 ? " was" : " were",
+                                   " lost: whose, nobody knows"));
   }
   if (coverage.inherited_frees > 0) {
-    remarks.push_back(absl::StrCat(
-        Plural(coverage.inherited_frees, "free"), " of blocks that the parent process allocated",
-        invalid.not_looked_for == 0 ? "" : ", or, of a few, that were freed before"));
+    remarks.push_back(
+        absl::StrCat(words::Plural(coverage.inherited_frees, "free"),
+                     " of blocks that the parent process allocated",
+                     invalid.not_looked_for == 0 ? "" : ", or, of a few, that were freed before"));
   }
   if (coverage.cross_checked > 0 && coverage.cross_check_differences == 0) {
-    remarks.push_back(absl::StrCat(Plural(coverage.cross_checked, "stack"),
+    remarks.push_back(absl::StrCat(words::Plural(coverage.cross_checked, "stack"),
                                    " cross-checked with libunwind: no difference"));
   }
   if (analysis.process.stack_mode == format::StackMode::kOff) {
     remarks.emplace_back("stacks were off: a call site is the frame that called, and no more");
   }
   // The analyzer's notes tell of lost blocks, of frees it did not see, of an early stop.
-  for (const std::string& note : coverage.notes) remarks.push_back(EscapeControls(note));
+  for (const std::string& note : coverage.notes) remarks.push_back(words::EscapeControls(note));
   for (const std::string& note : view.symbols().notes()) remarks.push_back(note);  // escaped there
 
   const bool nothing_lost = !coverage.events_missing && !coverage.truncated;
-  lines->Add("Coverage", absl::StrCat(Plural(coverage.events, "event"),
+  lines->Add("Coverage", absl::StrCat(words::Plural(coverage.events, "event"),
                                       numbers.estimated() ? " of sampled blocks" : "",
                                       nothing_lost ? ", none lost" : ""));
   for (const std::string& line : bad) lines->Add("", absl::StrCat("! ", line), Ink::kWarning);

@@ -22,7 +22,7 @@ std::string SizeClassName(size_t size_class) {
   const uint64_t low = uint64_t{1} << (size_class - 1);
   if (low == 1) return "1";
   if (low < 65536) return absl::StrCat(low, " - ", 2 * low - 1);
-  return absl::StrCat(HumanBytes(low), " - ", HumanBytes(2 * low));
+  return absl::StrCat(words::HumanBytes(low), " - ", words::HumanBytes(2 * low));
 }
 
 // Mappings of one kind and file that one caller asked for, by whatever way.
@@ -62,16 +62,18 @@ std::string MemoryMapText(const ReportView& view, const TextOptions& options) {
       "of it");
   const auto say = [&options](std::string text) {
     return [text = std::move(text), &options](size_t width) {
-      return KeepBeginning(text, width, options.style.ellipsis());
+      return words::KeepBeginning(text, width, options.style.ellipsis());
     };
   };
-  table.AddRow({"heap (brk)", HumanBytes(map.heap_bytes), HumanBytes(map.heap_at_start_bytes)},
-               say(absl::StrCat(HumanBytes(map.heap_growth_seen_bytes), " growth seen")));
-  table.AddRow({"anonymous mappings", HumanBytes(map.anonymous_bytes),
-                HumanBytes(map.anonymous_at_start_bytes)}, nullptr);
+  table.AddRow(
+      {"heap (brk)", words::HumanBytes(map.heap_bytes), words::HumanBytes(map.heap_at_start_bytes)},
+      say(absl::StrCat(words::HumanBytes(map.heap_growth_seen_bytes), " growth seen")));
+  table.AddRow({"anonymous mappings", words::HumanBytes(map.anonymous_bytes),
+                words::HumanBytes(map.anonymous_at_start_bytes)},
+               nullptr);
   const auto part = [&](absl::string_view name, uint64_t bytes) {
     if (bytes > 0) {
-      table.AddRow({absl::StrCat("  ", name), HumanBytes(bytes), ""}, nullptr);
+      table.AddRow({absl::StrCat("  ", name), words::HumanBytes(bytes), ""}, nullptr);
     }
   };
   part(view.sampled() ? "blocks mapped for themselves, estimated" : "blocks mapped for themselves",
@@ -80,20 +82,23 @@ std::string MemoryMapText(const ReportView& view, const TextOptions& options) {
   part("thread stacks", map.thread_stack_bytes);
   part("the program's own mmap", map.program_mmap_bytes);
   if (map.program_other_mmap_bytes > 0) {
-    table.AddRow({"shared or not writable mmap", HumanBytes(map.program_other_mmap_bytes), ""},
-                 say("not counted above"));
+    table.AddRow(
+        {"shared or not writable mmap", words::HumanBytes(map.program_other_mmap_bytes), ""},
+        say("not counted above"));
   }
   if (map.tool_bytes > 0) {
-    table.AddRow({"memtrace's own", HumanBytes(map.tool_bytes), ""}, say("not counted above"));
+    table.AddRow({"memtrace's own", words::HumanBytes(map.tool_bytes), ""},
+                 say("not counted above"));
   }
   // Negated as unsigned: a hostile trace has the number that has no negative.
   const uint64_t signed_bytes = static_cast<uint64_t>(map.unexplained_bytes);
   const uint64_t unexplained = map.unexplained_bytes < 0 ? 0 - signed_bytes : signed_bytes;
   const std::string verdict =
-      unexplained == 0 ? "every byte of growth is explained by an event"
-                       : absl::StrCat(HumanBytes(unexplained), map.unexplained_bytes > 0
-                                          ? " of growth that no event explains"
-                                          : " less growth than the events say");
+      unexplained == 0
+          ? "every byte of growth is explained by an event"
+          : absl::StrCat(words::HumanBytes(unexplained), map.unexplained_bytes > 0
+                                                             ? " of growth that no event explains"
+                                                             : " less growth than the events say");
   return absl::StrCat(Heading(options, "MEMORY MAP", verdict), table.Render(options.style, 2));
 }
 
@@ -113,15 +118,15 @@ std::string SizesText(const ReportView& view, const TextOptions& options) {
   if (all == 0) return "";
   const Numbers numbers(view, options.style);
   const auto bytes = [&](uint64_t n) {
-    return numbers.estimated() ? numbers.Amount(n) : HumanBytes(n);
+    return numbers.estimated() ? numbers.Amount(n) : words::HumanBytes(n);
   };
   TextTable table({{"bytes asked for"}, {"allocations"}, {"share"}, {"total"}, {"live"}}, "");
   for (size_t i = first; i <= last; ++i) {
     if (sizes.allocations[i] == 0) continue;
     table.AddRow({SizeClassName(i),
                   numbers.estimated() ? numbers.Events(sizes.allocations[i])
-                                      : Count(sizes.allocations[i]),
-                  Percent(sizes.allocations[i], all), bytes(sizes.bytes[i]),
+                                      : words::Count(sizes.allocations[i]),
+                  words::Percent(sizes.allocations[i], all), bytes(sizes.bytes[i]),
                   bytes(sizes.live_bytes[i])},
                  [&, i](size_t width) {
                    return options.style.Paint(
@@ -147,29 +152,27 @@ std::string ThreadsText(const ReportView& view, const TextOptions& options) {
   const size_t shown = options.full ? threads.size() : std::min(options.top, threads.size());
   for (size_t i = 0; i < shown; ++i) {
     const ThreadSummary& thread = *threads[i];
-    table.AddRow({absl::StrCat(thread.tid), numbers.Events(thread.allocations),
-                  numbers.Events(thread.frees), numbers.Bytes(thread.bytes_allocated),
-                  numbers.Bytes(thread.live_bytes),
-                  numbers.estimated() ? "-" : numbers.Events(thread.temporary)},
-                 [&](size_t width) {
-                   const std::string when =
-                       thread.allocations + thread.frees == 0
-                           ? "no events"
-                           : absl::StrCat(Duration(thread.first_time_ns), " to ",
-                                          Duration(thread.last_time_ns));
-                   std::string name = options.style.Name(thread.name);
-                   if (thread.in_signal_handlers) name += " (signal handlers)";
-                   const size_t room = width > DisplayWidth(when) + 2
-                                           ? width - DisplayWidth(when) - 2 : 0;
-                   if (room < 4) return KeepBeginning(name, width, options.style.ellipsis());
-                   return absl::StrCat(KeepBeginning(name, room, options.style.ellipsis()), "  ",
-                                       options.style.Paint(Ink::kDim, when));
-                 });
+    table.AddRow(
+        {absl::StrCat(thread.tid), numbers.Events(thread.allocations), numbers.Events(thread.frees),
+         numbers.Bytes(thread.bytes_allocated), numbers.Bytes(thread.live_bytes),
+         numbers.estimated() ? "-" : numbers.Events(thread.temporary)},
+        [&](size_t width) {
+          const std::string when = thread.allocations + thread.frees == 0
+                                       ? "no events"
+                                       : absl::StrCat(words::Duration(thread.first_time_ns), " to ",
+                                                      words::Duration(thread.last_time_ns));
+          std::string name = options.style.Name(thread.name);
+          if (thread.in_signal_handlers) name += " (signal handlers)";
+          const size_t room =
+              width > words::DisplayWidth(when) + 2 ? width - words::DisplayWidth(when) - 2 : 0;
+          if (room < 4) return words::KeepBeginning(name, width, options.style.ellipsis());
+          return absl::StrCat(words::KeepBeginning(name, room, options.style.ellipsis()), "  ",
+                              options.style.Paint(Ink::kDim, when));
+        });
   }
-  return absl::StrCat(Heading(options, "THREADS", threads.size() == 1
-                                                      ? "one" : Count(threads.size())),
-                      table.Render(options.style, 2),
-                      MoreLine(options, threads.size(), shown, "thread"));
+  return absl::StrCat(
+      Heading(options, "THREADS", threads.size() == 1 ? "one" : words::Count(threads.size())),
+      table.Render(options.style, 2), MoreLine(options, threads.size(), shown, "thread"));
 }
 
 std::string MappingsText(const ReportView& view, const TextOptions& options) {
@@ -191,17 +194,18 @@ std::string MappingsText(const ReportView& view, const TextOptions& options) {
       const bool estimate =
           numbers.estimated() && mapping.kind == MappingSite::Kind::kMappedBlock;
       table.AddRow({absl::StrReplaceAll(MappingKindName(mapping.kind), {{"_", " "}}),
-                    estimate ? numbers.Events(group.calls) : Count(group.calls),
-                    estimate ? numbers.Amount(group.bytes) : HumanBytes(group.bytes),
-                    estimate ? numbers.Amount(group.live_bytes) : HumanBytes(group.live_bytes)},
+                    estimate ? numbers.Events(group.calls) : words::Count(group.calls),
+                    estimate ? numbers.Amount(group.bytes) : words::HumanBytes(group.bytes),
+                    estimate ? numbers.Amount(group.live_bytes)
+                             : words::HumanBytes(group.live_bytes)},
                    [&](size_t width) {
                      if (mapping.file.empty()) {
                        return CallerCell(view, mapping.stack, width, options);
                      }
-                     const std::string file = KeepEnd(
-                         options.style.Name(FileNameOf(mapping.file)), width / 2,
-                         options.style.ellipsis());
-                     const size_t used = DisplayWidth(file) + 5;
+                     const std::string file =
+                         words::KeepEnd(options.style.Name(FileNameOf(mapping.file)), width / 2,
+                                        options.style.ellipsis());
+                     const size_t used = words::DisplayWidth(file) + 5;
                      return absl::StrCat(file, " by ",
                                          CallerCell(view, mapping.stack,
                                                     width > used ? width - used : 8, options));

@@ -29,8 +29,9 @@ std::string TimelineByText(const ReportView& view, const TextOptions& options) {
   const uint64_t end = EndNs(view.analysis());
   const TimeAxis axis{timeline.from_ns, std::max(end, timeline.from_ns + 1),
                       std::clamp<size_t>(style.width / 3, 20, 64)};
-  TextTable table({{"most"}, {"at the end"}},
-                  absl::StrCat("from ", Duration(timeline.from_ns), " to ", Duration(end)));
+  TextTable table(
+      {{"most"}, {"at the end"}},
+      absl::StrCat("from ", words::Duration(timeline.from_ns), " to ", words::Duration(end)));
   const auto add = [&](const StackedTimeline::Series& series, const std::string& name) {
     std::vector<Sample> samples;
     for (size_t i = 0; i < series.live_bytes.size(); ++i) {
@@ -41,16 +42,18 @@ std::string TimelineByText(const ReportView& view, const TextOptions& options) {
         Bars(ResampleMax(samples, axis), static_cast<double>(most), 1, style)[0];
     table.AddRow({numbers.Bytes(series.most()), numbers.Bytes(series.live_bytes.back())},
                  [&style, line, name](size_t width) {
-                   const size_t used = DisplayWidth(line) + 2;
-                   return absl::StrCat(
-                       style.Paint(Ink::kPlot, line), "  ",
-                       KeepBeginning(name, width > used ? width - used : 0, style.ellipsis()));
+                   const size_t used = words::DisplayWidth(line) + 2;
+                   return absl::StrCat(style.Paint(Ink::kPlot, line), "  ",
+                                       words::KeepBeginning(name, width > used ? width - used : 0,
+                                                            style.ellipsis()));
                  });
   };
   for (const StackedTimeline::Series& series : timeline.series) {
     add(series, style.Name(series.name));
   }
-  if (timeline.others > 0) add(timeline.other, absl::StrCat(Count(timeline.others), " others"));
+  if (timeline.others > 0) {
+    add(timeline.other, absl::StrCat(words::Count(timeline.others), " others"));
+  }
   return absl::StrCat(Heading(options, title, "live bytes, each line of the same scale"),
                       table.Render(style, 2));
 }

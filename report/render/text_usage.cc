@@ -25,7 +25,7 @@ constexpr uint64_t kEdges[] = {
     100'000'000, 1'000'000'000, 10'000'000'000, 100'000'000'000, 1'000'000'000'000};
 
 std::string QuantileText(const ReportView& view, const Lifetimes& lifetimes, double q) {
-  return Duration(static_cast<uint64_t>(LifetimeQuantile(view, lifetimes, q)));
+  return words::Duration(static_cast<uint64_t>(LifetimeQuantile(view, lifetimes, q)));
 }
 
 // Pairs whose rows would read alike are one: calls of one line, by other instructions or ways.
@@ -77,9 +77,10 @@ std::string LifetimesText(const ReportView& view, const TextOptions& options) {
   const uint64_t most = *std::max_element(counts.begin(), counts.end());
   for (size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] == 0) continue;
-    const std::string name = i == 0 ? absl::StrCat("below ", Duration(kEdges[1]))
-                                    : absl::StrCat("from ", Duration(kEdges[i]));
-    table.AddRow({name, Count(counts[i]), Percent(static_cast<double>(counts[i]), total)},
+    const std::string name = i == 0 ? absl::StrCat("below ", words::Duration(kEdges[1]))
+                                    : absl::StrCat("from ", words::Duration(kEdges[i]));
+    table.AddRow({name, words::Count(counts[i]),
+                  words::Percent(static_cast<double>(counts[i]), total)},
                  [&style, n = counts[i], most](size_t width) {
                    return style.Paint(
                        Ink::kPlot, HorizontalBar(static_cast<double>(n), static_cast<double>(most),
@@ -92,7 +93,7 @@ std::string LifetimesText(const ReportView& view, const TextOptions& options) {
   const size_t shown = options.Shown(groups.size());
   for (size_t i = 0; i < shown; ++i) {
     const Lifetimes lifetimes = LifetimesOf(*groups[i].second);
-    callers.AddRow({ShortCount(groups[i].first), QuantileText(view, lifetimes, 0.5),
+    callers.AddRow({words::ShortCount(groups[i].first), QuantileText(view, lifetimes, 0.5),
                     QuantileText(view, lifetimes, 0.9), QuantileText(view, lifetimes, 0.99)},
                    [&view, &options, stack = groups[i].second->stack](size_t width) {
                      return CallerCell(view, stack, width, options);
@@ -100,10 +101,10 @@ std::string LifetimesText(const ReportView& view, const TextOptions& options) {
   }
   return absl::StrCat(
       Heading(options, "LIFETIMES",
-              absl::StrCat("of ", Plural(freed, "block"), view.sampled() ? " of the sample" : "",
-                           " that ", freed == 1 ? "was" : "were", " freed: median ",
-                           QuantileText(view, all, 0.5), ", 90 % up to ",
-                           QuantileText(view, all, 0.9))),
+              absl::StrCat(
+                  "of ", words::Plural(freed, "block"), view.sampled() ? " of the sample" : "",
+                  " that ", freed == 1 ? "was" : "were", " freed: median ",
+                  QuantileText(view, all, 0.5), ", 90 % up to ", QuantileText(view, all, 0.9))),
       table.Render(style, 2), "\n", callers.Render(style, 2),
       MoreLine(options, groups.size(), shown, "caller"));
 }
@@ -136,21 +137,23 @@ std::string ReallocsText(const ReportView& view, const TextOptions& options) {
     const size_t shown = options.Shown(rows.size());
     for (size_t i = 0; i < shown; ++i) {
       const SiteMoves& moves = rows[i].moves;
-      table.AddRow({ShortCount(moves.reallocations),
-                    moves.reallocations == 0 ? "-"
-                                             : Percent(static_cast<double>(moves.moved),
-                                                       static_cast<double>(moves.reallocations)),
-                    ShortCount(moves.longest_chain), ShortCount(moves.container_growths),
-                    HumanBytes(moves.copied_bytes + moves.container_copied_bytes)},
-                   [&view, &options, stack = rows[i].group->stack](size_t width) {
-                     return CallerCell(view, stack, width, options);
-                   });
+      table.AddRow(
+          {words::ShortCount(moves.reallocations),
+           moves.reallocations == 0 ? "-"
+                                    : words::Percent(static_cast<double>(moves.moved),
+                                                     static_cast<double>(moves.reallocations)),
+           words::ShortCount(moves.longest_chain), words::ShortCount(moves.container_growths),
+           words::HumanBytes(moves.copied_bytes + moves.container_copied_bytes)},
+          [&view, &options, stack = rows[i].group->stack](size_t width) {
+            return CallerCell(view, stack, width, options);
+          });
     }
     out = absl::StrCat(
-        Heading(options, "REALLOCS AND CONTAINERS",
-                absl::StrCat(Plural(reallocs, "realloc"), view.sampled() ? " in the sample" : "",
-                             ", ", Plural(growths, "block"), " replaced by larger ones, ",
-                             HumanBytes(copied), " copied")),
+        Heading(
+            options, "REALLOCS AND CONTAINERS",
+            absl::StrCat(words::Plural(reallocs, "realloc"), view.sampled() ? " in the sample" : "",
+                         ", ", words::Plural(growths, "block"), " replaced by larger ones, ",
+                         words::HumanBytes(copied), " copied")),
         table.Render(options.style, 2), MoreLine(options, rows.size(), shown, "caller"));
   }
   if (!mismatches.empty()) {
@@ -159,12 +162,12 @@ std::string ReallocsText(const ReportView& view, const TextOptions& options) {
     const size_t shown = options.Shown(mismatches.size());
     for (size_t i = 0; i < shown; ++i) {
       const Mismatch& one = mismatches[i];
-      table.AddRow({ShortCount(one.times), one.allocator, one.ended_by}, [&view, &options,
-                                                                          one](size_t width) {
-        const size_t half = width > 4 ? (width - 4) / 2 : 0;
-        return absl::StrCat(CallerCell(view, one.allocated, half, options), " -> ",
-                            CallerCell(view, one.ended, half, options));
-      });
+      table.AddRow({words::ShortCount(one.times), one.allocator, one.ended_by},
+                   [&view, &options, one](size_t width) {
+                     const size_t half = width > 4 ? (width - 4) / 2 : 0;
+                     return absl::StrCat(CallerCell(view, one.allocated, half, options), " -> ",
+                                         CallerCell(view, one.ended, half, options));
+                   });
     }
     absl::StrAppend(
         &out,
@@ -196,13 +199,13 @@ std::string ModulesText(const ReportView& view, const TextOptions& options) {
                   numbers.Bytes(module.live_bytes), numbers.Bytes(module.bytes_at_peak),
                   numbers.Events(module.allocations), numbers.Events(module.frees)},
                  [&options, path = module.module](size_t width) {
-                   return KeepEnd(
+                   return words::KeepEnd(
                        options.style.Name(options.full ? path : std::string(FileNameOf(path))),
                        width, options.style.ellipsis());
                  });
   }
   return absl::StrCat(
-      Heading(options, "MODULES", modules.size() == 1 ? "one" : Count(modules.size())),
+      Heading(options, "MODULES", modules.size() == 1 ? "one" : words::Count(modules.size())),
       table.Render(options.style, 2), MoreLine(options, modules.size(), shown, "module"));
 }
 
@@ -226,7 +229,7 @@ std::string ExchangesText(const ReportView& view, const TextOptions& options) {
     table.AddRow(
         {numbers.Events(one.blocks), numbers.Bytes(one.bytes)},
         [&options, text = absl::StrCat(name(one.from), " -> ", name(one.to))](size_t width) {
-          return KeepBeginning(text, width, options.style.ellipsis());
+          return words::KeepBeginning(text, width, options.style.ellipsis());
         });
   }
   return absl::StrCat(Heading(options, "FREED BY ANOTHER THREAD", numbers.Plural(blocks, "block")),

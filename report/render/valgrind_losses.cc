@@ -115,7 +115,8 @@ const LeakScan* LastScan(const Analysis& analysis, std::string* why) {
 std::vector<std::string> RemarksOn(const LeakScan& scan) {
   std::vector<std::string> remarks = scan.notes;
   if (scan.reason == format::ScanReason::kRequest || scan.reason == format::ScanReason::kOutside) {
-    remarks.push_back(absl::StrCat("the memory was scanned on request, ", Duration(scan.time_ns),
+    remarks.push_back(absl::StrCat("the memory was scanned on request, ",
+                                   words::Duration(scan.time_ns),
                                    " after the start, and not when the program ended"));
   }
   return remarks;
@@ -213,13 +214,13 @@ LossList CollectLosses(const ReportView& view, const LossOptions& options) {
 
 std::string LossFrameText(const LossFrame& frame) {
   std::string out = absl::StrFormat("0x%X: ", frame.ip);
-  absl::StrAppend(&out, frame.function.empty() ? "???" : EscapeControls(frame.function));
+  absl::StrAppend(&out, frame.function.empty() ? "???" : words::EscapeControls(frame.function));
   if (!frame.file.empty()) {
-    absl::StrAppend(&out, " (", EscapeControls(frame.file));
+    absl::StrAppend(&out, " (", words::EscapeControls(frame.file));
     if (frame.line != 0) absl::StrAppend(&out, ":", frame.line);
     absl::StrAppend(&out, ")");
   } else if (!frame.object.empty()) {
-    absl::StrAppend(&out, " (in ", EscapeControls(frame.object), ")");
+    absl::StrAppend(&out, " (in ", words::EscapeControls(frame.object), ")");
   }
   return out;
 }

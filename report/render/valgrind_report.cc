@@ -37,19 +37,21 @@ absl::Status NoScan(const ReportView& view) {
 // "48 (16 direct, 32 indirect) bytes in 1 blocks are definitely lost in loss record 3 of 9".
 // Plural and commas are memcheck's; CTest and others match this text.
 std::string LossText(const Loss& loss, size_t number, size_t of) {
-  std::string out = Count(loss.total_bytes());
+  std::string out = words::Count(loss.total_bytes());
   if (loss.indirect_bytes > 0) {
-    absl::StrAppend(&out, " (", Count(loss.bytes), " direct, ", Count(loss.indirect_bytes),
-                    " indirect)");
+    absl::StrAppend(&out, " (", words::Count(loss.bytes), " direct, ",
+                    words::Count(loss.indirect_bytes), " indirect)");
   }
-  absl::StrAppend(&out, " bytes in ", Count(loss.blocks), " blocks are ", KindPhrase(loss.kind),
-                  " in loss record ", Count(number), " of ", Count(of));
+  absl::StrAppend(&out, " bytes in ", words::Count(loss.blocks), " blocks are ",
+                  KindPhrase(loss.kind), " in loss record ", words::Count(number), " of ",
+                  words::Count(of));
   return out;
 }
 
 class ValgrindLines {
  public:
-  ValgrindLines(uint32_t pid, Sink& out) : prefix_(absl::StrCat("==", pid, "== ")), out_(out) {}
+  ValgrindLines(uint32_t pid, words::Sink& out)
+      : prefix_(absl::StrCat("==", pid, "== ")), out_(out) {}
   void Add(absl::string_view line = "") { out_.Write(absl::StrCat(prefix_, line, "\n")); }
   // Writes text as it is: a suppression is to be copied from here.
   void AddRaw(absl::string_view text) { out_.Write(text); }
@@ -57,7 +59,7 @@ class ValgrindLines {
 
  private:
   const std::string prefix_;
-  Sink& out_;
+  words::Sink& out_;
 };
 
 void AddStack(const std::vector<LossFrame>& stack, ValgrindLines& lines) {
@@ -86,8 +88,8 @@ void AddFreeErrors(const ValgrindStyle& style, ValgrindLines& lines) {
 
 void AddSummary(const LossList& list, const ValgrindStyle& style, ValgrindLines& lines) {
   const auto amount = [&](absl::string_view name, const LeakAmount& amount) {
-    lines.Add(absl::StrFormat("%18s: %s bytes in %s blocks", name, Count(amount.bytes),
-                              Count(amount.blocks)));
+    lines.Add(absl::StrFormat("%18s: %s bytes in %s blocks", name, words::Count(amount.bytes),
+                              words::Count(amount.blocks)));
   };
   const auto total = [&](LeakKind kind) { return list.totals[static_cast<size_t>(kind)]; };
   uint64_t total_blocks = list.suppressed.blocks;
@@ -104,7 +106,7 @@ void AddSummary(const LossList& list, const ValgrindStyle& style, ValgrindLines&
     any = true;
     lines.Add(absl::StrFormat("                       %-19s: %s bytes in %s blocks",
                               leak::HeuristicName(static_cast<leak::Pointer>(i)),
-                              Count(reached.bytes), Count(reached.blocks)));
+                              words::Count(reached.bytes), words::Count(reached.blocks)));
   }
   amount("suppressed", list.suppressed);
   if (style.leak_check != LeakCheck::kFull) {
@@ -120,7 +122,7 @@ void AddSummary(const LossList& list, const ValgrindStyle& style, ValgrindLines&
 }
 
 std::string CommandText(const ProcessInfo& process) {
-  return EscapeControls(absl::StrJoin(process.command, " "));
+  return words::EscapeControls(absl::StrJoin(process.command, " "));
 }
 
 // Remarks on what a reader of memcheck's report would not think of asking.
@@ -138,16 +140,16 @@ std::vector<std::string> Remarks(const ReportView& view, const LossList& list,
     const uint64_t live = view.analysis().totals.live_blocks;
     if (list.losses.empty() && live > 0 && !view.filtered()) {
       remarks.push_back(
-          absl::StrCat(Count(live), " blocks that are live at the end are not in the scan"));
+          absl::StrCat(words::Count(live), " blocks that are live at the end are not in the scan"));
     }
     for (std::string& note : RemarksOn(*list.scan)) remarks.push_back(std::move(note));
   }
-  for (std::string& remark : remarks) remark = EscapeControls(remark);
+  for (std::string& remark : remarks) remark = words::EscapeControls(remark);
   return remarks;
 }
 
 std::string Element(absl::string_view name, absl::string_view text) {
-  return absl::StrCat("<", name, ">", EscapeMarkup(text), "</", name, ">");
+  return absl::StrCat("<", name, ">", words::EscapeMarkup(text), "</", name, ">");
 }
 
 std::string XmlTime(uint64_t ns) {
@@ -247,13 +249,13 @@ std::string XmlError(const Loss& loss, uint64_t unique, size_t number, size_t of
 // What made the signal, and where, is not in the trace.
 std::string XmlSignal(int number) {
   return absl::StrCat("<fatal_signal>\n  <tid>1</tid>\n  <signo>", number, "</signo>\n  ",
-                      Element("signame", SignalName(number)), "\n</fatal_signal>\n\n");
+                      Element("signame", words::SignalName(number)), "\n</fatal_signal>\n\n");
 }
 
 // The document up to the end of the program.
 class XmlOfRun {
  public:
-  XmlOfRun(const ReportView& view, const ValgrindStyle& style, Sink& out)
+  XmlOfRun(const ReportView& view, const ValgrindStyle& style, words::Sink& out)
       : process_(view.analysis().process), style_(style), out_(out) {}
 
   void WriteBegin(const std::vector<std::string>& remarks) {
@@ -300,7 +302,7 @@ class XmlOfRun {
 
   const ProcessInfo& process_;
   const ValgrindStyle& style_;
-  Sink& out_;
+  words::Sink& out_;
   uint64_t errors_ = 0;
   std::string counts_;
 };
@@ -321,13 +323,13 @@ ValgrindErrors CountErrors(const LossList& losses, const ValgrindStyle& style) {
   return count;
 }
 
-void RenderFreeErrors(const ReportView& view, const ValgrindStyle& style, Sink& out) {
+void RenderFreeErrors(const ReportView& view, const ValgrindStyle& style, words::Sink& out) {
   ValgrindLines lines(view.analysis().process.pid, out);
   AddFreeErrors(style, lines);
 }
 
 absl::Status RenderValgrindText(const ReportView& view, const LossList& list,
-                                const ValgrindStyle& style, Sink& out) {
+                                const ValgrindStyle& style, words::Sink& out) {
   if (list.scan == nullptr && style.leak_check != LeakCheck::kNo) return NoScan(view);
   const Analysis& analysis = view.analysis();
   ValgrindLines lines(analysis.process.pid, out);
@@ -336,18 +338,18 @@ absl::Status RenderValgrindText(const ReportView& view, const LossList& list,
     lines.Add(absl::StrCat("Memtrace ", style.version,
                            ", a heap tracer: leaks by memcheck's rules"));
     lines.Add(absl::StrCat("Command: ", CommandText(analysis.process)));
-    if (!style.user_comment.empty()) lines.Add(EscapeControls(style.user_comment));
+    if (!style.user_comment.empty()) lines.Add(words::EscapeControls(style.user_comment));
     lines.Add();
   }
   AddFreeErrors(style, lines);
   if (loud) {
     lines.Add();
     lines.Add("HEAP SUMMARY:");
-    lines.Add(absl::StrCat("    in use at exit: ", Count(analysis.totals.live_bytes),
-                           " bytes in ", Count(analysis.totals.live_blocks), " blocks"));
-    lines.Add(absl::StrCat("  total heap usage: ", Count(analysis.totals.allocations),
-                           " allocs, ", Count(analysis.totals.frees), " frees, ",
-                           Count(analysis.totals.bytes_allocated), " bytes allocated"));
+    lines.Add(absl::StrCat("    in use at exit: ", words::Count(analysis.totals.live_bytes),
+                           " bytes in ", words::Count(analysis.totals.live_blocks), " blocks"));
+    lines.Add(absl::StrCat("  total heap usage: ", words::Count(analysis.totals.allocations),
+                           " allocs, ", words::Count(analysis.totals.frees), " frees, ",
+                           words::Count(analysis.totals.bytes_allocated), " bytes allocated"));
     lines.Add();
   }
   // Of what was not asked for, or is not in the trace, nothing is known.
@@ -379,21 +381,22 @@ absl::Status RenderValgrindText(const ReportView& view, const LossList& list,
     for (const UsedSuppression& used : style.suppressions) {
       const std::string of = used.of_frees
                                  ? ""
-                                 : absl::StrCat(" suppressed: ", Count(used.bytes), " bytes in ",
-                                                Count(used.blocks), " blocks");
+                                 : absl::StrCat(" suppressed: ", words::Count(used.bytes),
+                                                " bytes in ", words::Count(used.blocks), " blocks");
       out.Write(absl::StrFormat("--%d-- used_suppression: %6d %s%s\n", analysis.process.pid,
-                                used.count, EscapeControls(used.name), of));
+                                used.count, words::EscapeControls(used.name), of));
     }
     lines.Add();
   }
-  lines.Add(absl::StrCat("ERROR SUMMARY: ", Count(errors.errors), " errors from ",
-                         Count(errors.contexts),
-                         " contexts (suppressed: ", Count(errors.suppressed), " from ",
-                         Count(errors.suppressed_contexts), ")"));
+  lines.Add(absl::StrCat("ERROR SUMMARY: ", words::Count(errors.errors), " errors from ",
+                         words::Count(errors.contexts),
+                         " contexts (suppressed: ", words::Count(errors.suppressed), " from ",
+                         words::Count(errors.suppressed_contexts), ")"));
   return absl::OkStatus();
 }
 
-void RenderValgrindXmlWithoutLeaks(const ReportView& view, const ValgrindStyle& style, Sink& out) {
+void RenderValgrindXmlWithoutLeaks(const ReportView& view, const ValgrindStyle& style,
+                                   words::Sink& out) {
   const bool has_error =
       absl::c_any_of(style.free_errors, [](const FreeError& error) { return !error.suppressed; });
   if (!has_error && view.analysis().process.end != ProcessInfo::End::kSignal) return;
@@ -405,7 +408,7 @@ void RenderValgrindXmlWithoutLeaks(const ReportView& view, const ValgrindStyle& 
 }
 
 absl::Status RenderValgrindXml(const ReportView& view, const LossList& list,
-                               const ValgrindStyle& style, Sink& out) {
+                               const ValgrindStyle& style, words::Sink& out) {
   if (list.scan == nullptr && style.leak_check != LeakCheck::kNo) return NoScan(view);
   XmlOfRun document(view, style, out);
   document.WriteBegin(Remarks(view, list, style));

@@ -53,18 +53,19 @@ ValgrindErrors CountErrors(const LossList& losses, const ValgrindStyle& style);
 
 // Errors of frees alone, in memcheck's text: of a program that was ended before it could be
 // scanned they are known.
-void RenderFreeErrors(const ReportView& view, const ValgrindStyle& style, Sink& out);
+void RenderFreeErrors(const ReportView& view, const ValgrindStyle& style, words::Sink& out);
 
 // The same in XML, with the signal that ended the program. A line of the preamble says why the leaks
 // are not known, and the program has no state FINISHED, behind which leaks are told, so that readers
 // do not take it for one without. Nothing is written where there is neither an error nor a signal.
-void RenderValgrindXmlWithoutLeaks(const ReportView& view, const ValgrindStyle& style, Sink& out);
+void RenderValgrindXmlWithoutLeaks(const ReportView& view, const ValgrindStyle& style,
+                                   words::Sink& out);
 
 // FailedPrecondition when the memory was not scanned or that failed; nothing is written then.
 absl::Status RenderValgrindText(const ReportView& view, const LossList& losses,
-                                const ValgrindStyle& style, Sink& out);
+                                const ValgrindStyle& style, words::Sink& out);
 absl::Status RenderValgrindXml(const ReportView& view, const LossList& losses,
-                               const ValgrindStyle& style, Sink& out);
+                               const ValgrindStyle& style, words::Sink& out);
 
 }  // namespace memtrace::report::render
 

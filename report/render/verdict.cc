@@ -29,11 +29,13 @@ std::string LossVerdict(const ReportView& view, const TextOptions& options) {
   }
   const uint64_t bytes = direct.bytes + indirect.bytes;
   return absl::StrCat(
-      bytes == 0 ? absl::StrCat(Plural(direct.blocks + indirect.blocks, "block"), " of 0 bytes")
-                 : HumanBytes(bytes),
+      bytes == 0
+          ? absl::StrCat(words::Plural(direct.blocks + indirect.blocks, "block"), " of 0 bytes")
+          : words::HumanBytes(bytes),
       scan->frees_unseen ? " lost, if it was not freed where frees are not seen"
                          : " lost for certain",
-      indirect.blocks == 0 ? "" : absl::StrCat(", ", HumanBytes(direct.bytes), " of it directly"),
+      indirect.blocks == 0 ? ""
+                           : absl::StrCat(", ", words::HumanBytes(direct.bytes), " of it directly"),
       leak::IsAtExit(*scan) ? "" : absl::StrCat(", at scan ", scan->number),
       most == nullptr ? ""
                       : absl::StrCat("; most: ", CallerInSentence(view, most->stack, options)));

@@ -339,7 +339,7 @@ std::vector<const Frame*> ReportView::Frames(StackId stack) const {
 
 const Frame* ReportView::Caller(StackId stack) const {
   const std::vector<const Frame*> frames = Frames(stack);
-  return frames.empty() ? nullptr : frames[CutStack(frames).caller];
+  return frames.empty() ? nullptr : frames[names::CutStack(frames).caller];
 }
 
 std::string ReportView::CallerText(StackId stack) const {

@@ -76,7 +76,7 @@ void AddNotes(const Analysis& analysis, const SiteSymbols& symbols,
     if (std::ranges::find(*notes, note) == notes->end()) notes->push_back(std::move(note));
   };
   if (const uint64_t every = analysis.process.sample_bytes; every != 0) {
-    add(absl::StrCat("sampled every ", render::HumanBytes(every),
+    add(absl::StrCat("sampled every ", words::HumanBytes(every),
                      ": what was allocated is estimated"));
   }
   const Coverage& coverage = analysis.coverage;

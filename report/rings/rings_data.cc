@@ -12,7 +12,7 @@ namespace memtrace::report::rings {
 namespace {
 
 using render::Json;
-using render::Sink;
+using words::Sink;
 
 // The same keys as in the JSON of a report.
 constexpr std::pair<SiteMeasure, const char*> kKeys[] = {
@@ -62,7 +62,7 @@ void WriteNode(const Node& node, const std::string& name, const RingsOptions& op
 }
 
 void WriteRows(const Node& node, const std::string& path, const RingsOptions& options, Sink& out) {
-  std::string row = absl::StrCat(render::CsvField(path), ",", KindName(node.kind));
+  std::string row = absl::StrCat(words::CsvField(path), ",", KindName(node.kind));
   for (const auto& [measure, key] : kKeys) absl::StrAppend(&row, ",", node.sum.of(measure));
   for (const uint64_t bytes : {node.sum.fixed.text, node.sum.fixed.data, node.sum.fixed.bss}) {
     absl::StrAppend(&row, ",", options.footprints ? absl::StrCat(bytes) : "");

@@ -27,10 +27,10 @@ std::string RenderRingsText(const SourceTree& tree, const Node& start, const std
                             const RingsOptions& options);
 // "memtrace-rings/1": nodes in nodes, the whole branch.
 void RenderRingsJson(const SourceTree& tree, const Node& start, const std::string& trace,
-                     const RingsOptions& options, render::Sink& out);
+                     const RingsOptions& options, words::Sink& out);
 // A row for each node of the branch, with its path.
 void RenderRingsCsv(const SourceTree& tree, const Node& start, const RingsOptions& options,
-                    render::Sink& out);
+                    words::Sink& out);
 
 }  // namespace memtrace::report::rings
 

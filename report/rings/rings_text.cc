@@ -65,8 +65,8 @@ class Tree {
   std::string Cell(const Weight& column, const Amounts& amounts) const {
     const uint64_t value = column.of(amounts);
     const bool bytes = column.fixed != Weight::Fixed::kNone || IsBytes(column.measure);
-    if (bytes) return wide_ ? render::HumanBytes(value) : render::ShortBytes(value);
-    return wide_ ? render::Count(value) : render::ShortCount(value);
+    if (bytes) return wide_ ? words::HumanBytes(value) : words::ShortBytes(value);
+    return wide_ ? words::Count(value) : words::ShortCount(value);
   }
 
   void Row(const Node& node, const std::string& name, const std::string& lead) {
@@ -79,7 +79,7 @@ class Tree {
       // The end of a path tells more than its begin; of a function the name without arguments does.
       return node.kind == Node::Kind::kFunction && name == node.name
                  ? render::ShortName(name, room, options_.style)
-                 : render::KeepEnd(options_.style.Name(name), room, options_.style.ellipsis());
+                 : words::KeepEnd(options_.style.Name(name), room, options_.style.ellipsis());
     });
   }
 
@@ -90,9 +90,9 @@ class Tree {
     // If the tree is so deep that the lines leave no room, the number of the level
     // stands in place of them.
     constexpr size_t kShortestName = 8;
-    const size_t level = render::DisplayWidth(lead) / 2;
+    const size_t level = words::DisplayWidth(lead) / 2;
     if (2 * level + kShortestName > room) lead = absl::StrCat(level, ": ");
-    absl::StrAppend(&out_, line, " ", lead, name(room - render::DisplayWidth(lead)), "\n");
+    absl::StrAppend(&out_, line, " ", lead, name(room - words::DisplayWidth(lead)), "\n");
   }
 
   void Children(const Node& node, const std::string& lead, size_t depth) {
@@ -117,7 +117,7 @@ class Tree {
     }
     const std::string more = absl::StrCat("and ", children.size() - shown, " more");
     Name(line, lead + (utf8 ? "└ " : "` "), [&](size_t room) {
-      return render::KeepEnd(more, room, options_.style.ellipsis());
+      return words::KeepEnd(more, room, options_.style.ellipsis());
     });
   }
 
@@ -132,11 +132,10 @@ class Tree {
 
 std::string RenderRingsText(const SourceTree& tree, const Node& start, const std::string& title,
                             const RingsOptions& options) {
-  std::string out =
-      absl::StrCat(options.style.Paint(render::Ink::kHeading, "memtrace rings"), "  ",
-                   render::KeepEnd(options.style.Name(title), options.style.width - 16,
-                                   options.style.ellipsis()),
-                   "\n\n");
+  std::string out = absl::StrCat(
+      options.style.Paint(render::Ink::kHeading, "memtrace rings"), "  ",
+      words::KeepEnd(options.style.Name(title), options.style.width - 16, options.style.ellipsis()),
+      "\n\n");
   for (const std::string& only : options.only) {
     absl::StrAppend(&out, "  Only ",
                     options.style.Paint(render::Ink::kWarning, options.style.Name(only)), "\n");

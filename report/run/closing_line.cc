@@ -19,7 +19,7 @@ namespace {
 
 std::string Allocations(const FinishedTrace& trace) {
   if (trace.counts.newest) return "the newest events";
-  return absl::StrCat(render::Plural(trace.counts.allocations, "allocation"),
+  return absl::StrCat(words::Plural(trace.counts.allocations, "allocation"),
                       trace.counts.sampled ? " sampled" : "");
 }
 
@@ -29,7 +29,7 @@ std::string KillText(const KillFacts& facts) {
     case format::KillVerdict::kOomKiller: {
       std::string text = "killed by the OOM killer (SIGKILL)";
       if (kill.limit_bytes != 0) {
-        absl::StrAppend(&text, ", memory limit ", render::HumanBytes(kill.limit_bytes));
+        absl::StrAppend(&text, ", memory limit ", words::HumanBytes(kill.limit_bytes));
       }
       if (!facts.heap_then.empty()) absl::StrAppend(&text, ", ", facts.heap_then);
       return text;
@@ -62,7 +62,7 @@ bool HasOthers(const RunResult& result, absl::string_view stem, absl::string_vie
 // children by a pattern.
 std::string FilesOf(const RunResult& result, const FinishedTrace& main) {
   constexpr size_t kNamed = 2, kMost = 20;  // beyond it no pattern is there, and no line to read
-  std::string files = render::ShellFile(main.path);
+  std::string files = words::ShellFile(main.path);
   const size_t others = result.traces.size() - 1;
   if (others > kNamed) {
     const absl::string_view path = main.path;
@@ -73,12 +73,12 @@ std::string FilesOf(const RunResult& result, const FinishedTrace& main) {
                                  absl::EndsWith(trace.path, extension));
     });
     if (all_fit && !HasOthers(result, stem, extension))
-      return absl::StrCat(files, " ", render::ShellFile(stem), ".*",
-                          extension.empty() ? "" : render::ShellWord(extension));
+      return absl::StrCat(files, " ", words::ShellFile(stem), ".*",
+                          extension.empty() ? "" : words::ShellWord(extension));
   }
   if (others > kMost) return files;
   for (const FinishedTrace& trace : result.traces) {
-    if (&trace != &main) absl::StrAppend(&files, " ", render::ShellFile(trace.path));
+    if (&trace != &main) absl::StrAppend(&files, " ", words::ShellFile(trace.path));
   }
   return files;
 }
@@ -95,11 +95,11 @@ std::string ClosingLine(const RunResult& result, const ProgramEnd* end, const Ki
     if (kill != nullptr && end->status == SIGKILL) {
       absl::StrAppend(&line, KillText(*kill), "; ");
     } else {
-      absl::StrAppend(&line, "ended by ", render::SignalName(end->status),
+      absl::StrAppend(&line, "ended by ", words::SignalName(end->status),
                       end->core_dumped ? " (core dumped); " : "; ");
     }
   }
-  absl::StrAppend(&line, "wrote ", main.path, " (", render::HumanBytes(main.bytes), ", ",
+  absl::StrAppend(&line, "wrote ", main.path, " (", words::HumanBytes(main.bytes), ", ",
                   Allocations(main), ")");
   uint64_t dropped = 0;
   int error = 0;
@@ -121,7 +121,7 @@ std::string ClosingLine(const RunResult& result, const ProgramEnd* end, const Ki
       }
     }
     absl::StrAppend(&line, " and ");
-    if (others > 1) absl::StrAppend(&line, render::Count(others), " more traces, the busiest ");
+    if (others > 1) absl::StrAppend(&line, words::Count(others), " more traces, the busiest ");
     absl::StrAppend(&line, biggest->path, " (", Allocations(*biggest), ")");
   }
   if (untraced_exec) {
@@ -131,7 +131,7 @@ std::string ClosingLine(const RunResult& result, const ProgramEnd* end, const Ki
   }
   if (limit) absl::StrAppend(&line, "; recording stopped at the size limit");
   if (dropped > 0) {
-    absl::StrAppend(&line, "; ", render::Count(dropped), " events were lost",
+    absl::StrAppend(&line, "; ", words::Count(dropped), " events were lost",
                     limit ? " on the way there" : "");
   }
   if (dropped > 0 && error != 0) absl::StrAppend(&line, " (", strerror(error), ")");

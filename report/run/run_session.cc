@@ -49,7 +49,7 @@ namespace {
 
 // One line, whatever the names in it hold.
 void Say(absl::string_view message) {
-  fprintf(stderr, "memtrace: %s\n", render::EscapeControls(message).c_str());
+  fprintf(stderr, "memtrace: %s\n", words::EscapeControls(message).c_str());
 }
 
 int Fail(absl::string_view message, int exit_status = kExitNotTraceable) {
@@ -157,8 +157,8 @@ std::string HeapThen(const RunResult& result, const pressure::Kill& kill) {
     const auto analyzed = AnalyzeTrace(trace.path, {});
     if (!analyzed.ok()) continue;
     const Totals& totals = analyzed->analysis.totals;
-    return absl::StrCat("the heap held ", render::HumanBytes(totals.live_bytes), " in ",
-                        render::Plural(totals.live_blocks, "block"));
+    return absl::StrCat("the heap held ", words::HumanBytes(totals.live_bytes), " in ",
+                        words::Plural(totals.live_blocks, "block"));
   }
   return "";
 }
@@ -215,7 +215,7 @@ bool Close(const RunOptions& options, const SpoolDirectory& spool, const RunResu
   // Who runs on may still begin a trace there.
   if (!result.still_running.empty() || !spool.RemoveIfEmpty()) {
     const std::string finish =
-        absl::StrCat("memtrace run --finish ", render::ShellWord(spool.path()));
+        absl::StrCat("memtrace run --finish ", words::ShellWord(spool.path()));
     if (!result.failures.empty()) {
       left = absl::StrJoin(result.failures, "; ");
       if (!options.passing) {

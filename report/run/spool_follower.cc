@@ -203,7 +203,7 @@ void SpoolFollower::FinishOne(TraceFollower& follower, bool main, const ProgramE
   if (options_.verbose) {
     const std::string line =
         absl::StrCat(trace.path, ": ", trace.program, " (pid ", trace.pid, "), ", trace.bytes);
-    fprintf(stderr, "memtrace: %s bytes\n", render::EscapeControls(line).c_str());
+    fprintf(stderr, "memtrace: %s bytes\n", words::EscapeControls(line).c_str());
   }
   result_.traces.push_back(std::move(trace));
 }

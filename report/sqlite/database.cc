@@ -13,7 +13,7 @@ std::string Utf8(absl::string_view text) {
   std::string out;
   while (!text.empty()) {
     char32_t code;
-    const size_t bytes = render::DecodeUtf8(text, &code);
+    const size_t bytes = words::DecodeUtf8(text, &code);
     if (bytes == 0 || code == 0) {
       out += "\xef\xbf\xbd";  // U+FFFD
       text.remove_prefix(1);

@@ -141,7 +141,7 @@ void Writer::WriteProcess() {
       .TextOrNull(process.build_id).TextOrNull(absl::StrJoin(process.command, " "))
       .TextOrNull(process.working_directory).TextOrNull(process.host).TextOrNull(process.kernel)
       .NumberOrNull(static_cast<uint64_t>(process.start_realtime_ns)).Number(process.duration_ns)
-      .TextOrNull(process.imported() ? "" : render::EndName(process.end));
+      .TextOrNull(process.imported() ? "" : words::EndName(process.end));
   if (process.end == ProcessInfo::End::kExit && !process.imported()) {
     row.Signed(process.exit_status);
   } else {
@@ -247,7 +247,7 @@ void Writer::WriteStacks() {
     if (ids.empty()) {
       stack_row.Null();
     } else {
-      stack_row.Number(ids[render::CutStack(view_.Frames(stack)).caller].value);
+      stack_row.Number(ids[names::CutStack(view_.Frames(stack)).caller].value);
     }
     stack_row.Row();
     for (size_t i = 0; i < ids.size(); ++i) {

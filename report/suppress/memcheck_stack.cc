@@ -14,7 +14,7 @@
 #include "report/render/view.h"
 #include "symbolizer/demangle.h"
 
-namespace memtrace::report::gate {
+namespace memtrace::report::suppress {
 namespace {
 
 using format::AllocFunction;
@@ -136,7 +136,7 @@ MemcheckFrame Seen(const Frame& frame) {
   } else {
     seen.functions.push_back(LinkageName(frame));
     if (frame.function != seen.functions.front()) seen.functions.push_back(frame.function);
-    const absl::string_view qualified = render::QualifiedName(frame.function);
+    const absl::string_view qualified = names::QualifiedName(frame.function);
     if (!qualified.empty() && qualified != frame.function) {
       seen.functions.emplace_back(qualified);
     }
@@ -152,9 +152,9 @@ MemcheckFrame Seen(const Frame& frame) {
   }
   // An inlined function has no other name in the debug information, and Valgrind looks no further.
   if (frame.inlined) {
-    const absl::string_view qualified = render::QualifiedName(frame.function);
-    seen.bare = std::string(render::LastName(render::WithoutTemplates(qualified)));
-    if (const absl::string_view last = render::LastName(qualified); last != qualified) {
+    const absl::string_view qualified = names::QualifiedName(frame.function);
+    seen.bare = std::string(names::LastName(names::WithoutTemplates(qualified)));
+    if (const absl::string_view last = names::LastName(qualified); last != qualified) {
       seen.functions.emplace_back(last);
     }
   }
@@ -257,7 +257,7 @@ class SuppressionWriter {
 
 void SuppressionWriter::AddCallers(absl::Span<const Frame* const> frames, size_t begin) {
   size_t used = 1;
-  const size_t start = render::StartBegin(frames);
+  const size_t start = names::StartBegin(frames);
   for (size_t i = begin; i < start && used < kMostFrames; ++i) {
     const Frame& frame = *frames[i];
     if (frame.role == FrameRole::kMarker) break;
@@ -273,7 +273,7 @@ void SuppressionWriter::AddCallers(absl::Span<const Frame* const> frames, size_t
       }
       if (const size_t digit = StructorDigit(name); digit != name.npos) name[digit] = '?';
       // To some names Valgrind adds their version: fclose@@GLIBC_2.2.5.
-      if (render::IsLibc(frame.module)) name += '*';
+      if (names::IsLibc(frame.module)) name += '*';
       Add("fun", name);
     } else if (!frame.module.empty()) {
       Add("obj", RealPath(frame.module));
@@ -327,4 +327,4 @@ std::string SuppressionForFree(absl::string_view name, absl::string_view called,
   return writer.Text(name, "Memcheck:Free");
 }
 
-}  // namespace memtrace::report::gate
+}  // namespace memtrace::report::suppress

@@ -27,7 +27,7 @@
 #include "format/event_words.h"
 #include "report/names/frame.h"
 
-namespace memtrace::report::gate {
+namespace memtrace::report::suppress {
 
 struct MemcheckFrame {
   std::vector<std::string> functions;  // mangled and not; "???" where it has no name
@@ -62,6 +62,6 @@ std::string SuppressionFor(absl::string_view name, absl::string_view kind,
 std::string SuppressionForFree(absl::string_view name, absl::string_view called,
                                absl::Span<const Frame* const> frames);
 
-}  // namespace memtrace::report::gate
+}  // namespace memtrace::report::suppress
 
 #endif  // MEMTRACE_REPORT_SUPPRESS_MEMCHECK_STACK_H_

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "report/names/runtime_functions.h"
 
-namespace memtrace::report::gate {
+namespace memtrace::report::suppress {
 namespace {
 
 // The first: the allocator's caller is the loader itself. Of thread-local storage a thread holds
@@ -203,4 +203,4 @@ absl::string_view RuntimeSuppressions() {
   return text;
 }
 
-}  // namespace memtrace::report::gate
+}  // namespace memtrace::report::suppress

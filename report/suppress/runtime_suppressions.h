@@ -7,10 +7,10 @@
 
 #include "absl/strings/string_view.h"
 
-namespace memtrace::report::gate {
+namespace memtrace::report::suppress {
 
 absl::string_view RuntimeSuppressions();
 
-}  // namespace memtrace::report::gate
+}  // namespace memtrace::report::suppress
 
 #endif  // MEMTRACE_REPORT_SUPPRESS_RUNTIME_SUPPRESSIONS_H_

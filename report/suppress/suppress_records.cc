@@ -7,7 +7,7 @@
 #include "report/leak/keep_paths.h"
 #include "report/suppress/memcheck_stack.h"
 
-namespace memtrace::report::gate {
+namespace memtrace::report::suppress {
 namespace {
 
 void Take(uint64_t bytes, uint64_t blocks, LeakAmount* from) {
@@ -153,4 +153,4 @@ std::vector<UsedSuppression> Used(const Suppressions& suppressions) {
   return used;
 }
 
-}  // namespace memtrace::report::gate
+}  // namespace memtrace::report::suppress

@@ -15,7 +15,7 @@
 #include "report/suppress/suppressions.h"
 #include "report/trace/stack_table.h"
 
-namespace memtrace::report::gate {
+namespace memtrace::report::suppress {
 
 // Marks the records of `scan` that one of `suppressions` matches, and counts there what it
 // matched. `view` gives the names.
@@ -35,6 +35,6 @@ void SuppressWhatTheyLeadTo(const leak::HeldScan& held, const StackTable& stacks
 // The suppressions that matched, for a report.
 std::vector<UsedSuppression> Used(const Suppressions& suppressions);
 
-}  // namespace memtrace::report::gate
+}  // namespace memtrace::report::suppress
 
 #endif  // MEMTRACE_REPORT_SUPPRESS_SUPPRESS_RECORDS_H_

@@ -17,7 +17,7 @@
 #include "report/suppress/runtime_suppressions.h"
 #include "report/suppress/text_file.h"
 
-namespace memtrace::report::gate {
+namespace memtrace::report::suppress {
 namespace {
 
 constexpr size_t kMostCallers = 24;  // Valgrind's VG_MAX_SUPP_CALLERS
@@ -138,7 +138,7 @@ absl::StatusOr<FramePattern> ParseFrame(absl::string_view text, const Lines& lin
   }
   if (frame.what == FramePattern::What::kFunction && absl::StrContains(text, '<') &&
       IsPlainName(text)) {
-    frame.bare = render::WithoutTemplates(text);
+    frame.bare = names::WithoutTemplates(text);
     frame.pointers = static_cast<size_t>(absl::c_count(text, '*'));
   }
   return frame;
@@ -175,7 +175,7 @@ bool FrameMatches(const FramePattern& pattern, const MemcheckFrame& frame) {
   // "make<Set*>" may be meant for "make<SetOfInt>" too, and is not for "make<Map>".
   return pattern.pointers == 0 ||
          absl::c_any_of(frame.functions, [&pattern](const std::string& function) {
-           const absl::string_view name = render::QualifiedName(function);
+           const absl::string_view name = names::QualifiedName(function);
            return static_cast<size_t>(absl::c_count(name, '*')) >= pattern.pointers;
          });
 }
@@ -212,11 +212,11 @@ bool RunsOthersCode(const std::vector<MemcheckFrame>& frames, size_t begin, size
   const std::string& runtime = frames[end - 1].module;
   for (size_t i = begin + 1; i + 1 < end; ++i) {
     const MemcheckFrame& frame = frames[i];
-    if (frame.module != runtime && frame.module != "???" && !render::IsSystemModule(frame.module)) {
+    if (frame.module != runtime && frame.module != "???" && !names::IsSystemModule(frame.module)) {
       return true;
     }
     const auto runs_others = [](const std::string& function) {
-      return render::RunsConstructors(function) || function == "__restore_rt";
+      return names::RunsConstructors(function) || function == "__restore_rt";
     };
     if (std::any_of(frame.functions.begin(), frame.functions.end(), runs_others)) return true;
   }
@@ -397,4 +397,4 @@ Suppression* Suppressions::MatchFree(const MemcheckStack& stack) {
   return nullptr;
 }
 
-}  // namespace memtrace::report::gate
+}  // namespace memtrace::report::suppress

@@ -18,7 +18,7 @@
 #include "report/leak/leak_kinds.h"
 #include "report/suppress/memcheck_stack.h"
 
-namespace memtrace::report::gate {
+namespace memtrace::report::suppress {
 
 struct FramePattern {
   enum class What { kFunction, kObject, kSource, kAnyFrames };
@@ -77,6 +77,6 @@ bool WildcardMatches(absl::string_view pattern, absl::string_view text, bool onl
 // Matches as LeakSanitizer does: anywhere in `text`, ^ and $ for its ends, * for any characters.
 bool TemplateMatches(absl::string_view pattern, absl::string_view text);
 
-}  // namespace memtrace::report::gate
+}  // namespace memtrace::report::suppress
 
 #endif  // MEMTRACE_REPORT_SUPPRESS_SUPPRESSIONS_H_

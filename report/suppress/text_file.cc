@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
-namespace memtrace::report::gate {
+namespace memtrace::report::suppress {
 namespace {
 
 constexpr size_t kMostBytes = size_t{64} << 20;
@@ -40,4 +40,4 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
   return text;
 }
 
-}  // namespace memtrace::report::gate
+}  // namespace memtrace::report::suppress

@@ -239,7 +239,7 @@ absl::Status ReportTree(const render::ReportFlags& flags, int* exit_code) {
   status = Render(flags, *options, *tables, *view, *out);
   for (const TreeAnalysis::Skipped& one : analysis.skipped) {
     const std::string line = absl::StrCat("skipped ", one.file, ": ", one.why);
-    std::fprintf(stderr, "memtrace: %s\n", render::EscapeControls(line).c_str());
+    std::fprintf(stderr, "memtrace: %s\n", words::EscapeControls(line).c_str());
   }
   if (!analysis.skipped.empty() && analysis.not_read == 0) *exit_code = kExitFailed;
   return status;

@@ -24,7 +24,7 @@ constexpr size_t kWordBytesKept = 200;
 void Shorten(std::vector<std::string>* command) {
   if (command->size() > kWordsKept) command->resize(kWordsKept);
   for (std::string& word : *command) {
-    word.resize(render::CutUtf8(word, kWordBytesKept).size());
+    word.resize(words::CutUtf8(word, kWordBytesKept).size());
   }
   command->shrink_to_fit();
 }
@@ -120,16 +120,16 @@ void MarkExecs(TreeAnalysis* tree) {
 std::string NotReadText(const TreeAnalysis& tree) {
   if (tree.not_read == 0) return "";
   return absl::StrCat("the reading was interrupted: this is of ",
-                      tree.images.size() == 1 ? "the first trace"
-                                              : absl::StrCat("the first ", tree.images.size(),
-                                                             " traces"),
-                      "; ", render::Plural(tree.not_read, "file"),
+                      tree.images.size() == 1
+                          ? "the first trace"
+                          : absl::StrCat("the first ", tree.images.size(), " traces"),
+                      "; ", words::Plural(tree.not_read, "file"),
                       tree.not_read == 1 ? " was not read" : " were not read");
 }
 
 std::string NoteText(const TreeAnalysis& tree, const TreeAnalysis::Note& note) {
   return absl::StrCat(
-      note.images == 1 ? tree.images[note.first].file : render::Plural(note.images, "trace"), ": ",
+      note.images == 1 ? tree.images[note.first].file : words::Plural(note.images, "trace"), ": ",
       note.text);
 }
 

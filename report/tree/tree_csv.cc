@@ -14,7 +14,7 @@ namespace {
 
 using render::CsvRecord;
 
-void WriteProcesses(const TreeView& view, size_t top, render::Sink& out) {
+void WriteProcesses(const TreeView& view, size_t top, words::Sink& out) {
   out.Write("trace,pid,ppid,parent_trace,link,executable,build_id,command,start_time_s,"
             "duration_s,end,status_or_signal,allocations,frees,bytes_allocated,live_bytes,"
             "live_blocks,peak_live_bytes,events,dropped_events,definite_bytes,definite_blocks,"
@@ -29,14 +29,14 @@ void WriteProcesses(const TreeView& view, size_t top, render::Sink& out) {
     record.Text(image.file).Number(process.pid).Number(process.ppid)
         .Text(node.parent == kNoImage ? "" : analysis.images[node.parent].file)
         .Text(LinkName(node.link)).Text(process.executable).Text(process.build_id)
-        .Text(render::ShellCommand(process.command));
+        .Text(words::ShellCommand(process.command));
     const bool told = !process.imported();  // a log has neither
     if (told) {
       record.Seconds(static_cast<uint64_t>(process.start_realtime_ns));
     } else {
       record.Nothing();
     }
-    record.Seconds(process.duration_ns).Text(told ? render::EndName(process.end) : "");
+    record.Seconds(process.duration_ns).Text(told ? words::EndName(process.end) : "");
     if (told && process.end == ProcessInfo::End::kExit) {
       record.Number(static_cast<uint32_t>(process.exit_status));
     } else if (process.end == ProcessInfo::End::kSignal) {
@@ -59,7 +59,7 @@ void WriteProcesses(const TreeView& view, size_t top, render::Sink& out) {
   }
 }
 
-void WriteExecutables(const TreeView& view, size_t top, render::Sink& out) {
+void WriteExecutables(const TreeView& view, size_t top, words::Sink& out) {
   out.Write("executable,build_id,traces,allocations,frees,bytes_allocated,live_bytes,live_blocks,"
             "most_live_bytes,most_peak_live_bytes,dropped_events\r\n");
   for (size_t i = 0; i < std::min(top, view.executables().size()) && !out.done(); ++i) {
@@ -75,7 +75,7 @@ void WriteExecutables(const TreeView& view, size_t top, render::Sink& out) {
 
 // Writes the `top` largest groups of each executable.
 void WriteGroups(const TreeView& view, bool leaks, size_t top, render::SortColumn sort,
-                 render::Sink& out) {
+                 words::Sink& out) {
   out.Write(leaks ? "executable,traces,traces_of,bytes,blocks,allocator,fingerprint,caller,file,"
                     "line,stack\r\n"
                   : "executable,traces,traces_of,allocations,frees,bytes_allocated,live_bytes,"
@@ -123,7 +123,7 @@ void WriteGroups(const TreeView& view, bool leaks, size_t top, render::SortColum
 }  // namespace
 
 void RenderTreeCsv(const TreeView& view, TreeTable table, size_t top, render::SortColumn sort,
-                   render::Sink& out) {
+                   words::Sink& out) {
   switch (table) {
     case TreeTable::kSummary: return;
     case TreeTable::kProcesses: return WriteProcesses(view, top, out);

@@ -32,19 +32,19 @@ Json ImageJson(const TreeView& view, size_t index) {
   const ImageNode& node = view.analysis().tree.nodes[index];
   const ProcessInfo& process = image.process;
   const bool told = !process.imported();  // a log has neither
-  Json json = {{"trace", image.file},
-               {"trace_id", absl::StrFormat("%016x", image.trace_id)},
-               {"parent", node.parent == kNoImage ? Json() : Json(node.parent)},
-               {"link", node.link == ImageLink::kNone ? Json()
-                                                      : Json(std::string(LinkName(node.link)))},
-               {"pid", process.pid},
-               {"ppid", process.ppid},
-               {"command", process.command},
-               {"executable", process.executable},
-               {"build_id", process.build_id},
-               {"host", process.host},
-               {"start_time", told ? Json(render::DateTimeIso(process.start_realtime_ns)) : Json()},
-               {"duration_s", render::Seconds(process.duration_ns)}};
+  Json json = {
+      {"trace", image.file},
+      {"trace_id", absl::StrFormat("%016x", image.trace_id)},
+      {"parent", node.parent == kNoImage ? Json() : Json(node.parent)},
+      {"link", node.link == ImageLink::kNone ? Json() : Json(std::string(LinkName(node.link)))},
+      {"pid", process.pid},
+      {"ppid", process.ppid},
+      {"command", process.command},
+      {"executable", process.executable},
+      {"build_id", process.build_id},
+      {"host", process.host},
+      {"start_time", told ? Json(words::DateTimeIso(process.start_realtime_ns)) : Json()},
+      {"duration_s", render::Seconds(process.duration_ns)}};
   render::AddEndJson(process, &json);
   json["forked"] = process.forked;
   json["sample_bytes"] = process.sample_bytes;
@@ -60,7 +60,7 @@ Json ImageJson(const TreeView& view, size_t index) {
 }
 
 void WriteExecutable(const TreeView& view, size_t index, size_t top, render::SortColumn sort,
-                     render::Sink& out) {
+                     words::Sink& out) {
   const MergedExecutable& one = view.executable(index);
   const render::ReportView& sites = view.sites_of(index);
   Json totals =
@@ -96,7 +96,7 @@ void WriteExecutable(const TreeView& view, size_t index, size_t top, render::Sor
 
 }  // namespace
 
-void RenderTreeJson(const TreeView& view, size_t top, render::SortColumn sort, render::Sink& out) {
+void RenderTreeJson(const TreeView& view, size_t top, render::SortColumn sort, words::Sink& out) {
   const TreeAnalysis& analysis = view.analysis();
   const render::MemberWriter member(&out);
   out.Write("{\n  \"schema\": \"memtrace-tree/1\"");
@@ -112,7 +112,7 @@ void RenderTreeJson(const TreeView& view, size_t top, render::SortColumn sort, r
   for (const TreeAnalysis::Note& note : analysis.notes) notes.push_back(NoteText(analysis, note));
   for (const std::string& note : view.symbols().notes()) notes.push_back(note);
   if (analysis.scanned_early > 0) {
-    notes.push_back(absl::StrCat(render::Plural(analysis.scanned_early, "trace"), ": ",
+    notes.push_back(absl::StrCat(words::Plural(analysis.scanned_early, "trace"), ": ",
                                  leak::kEndWasNotScanned));
   }
   member("coverage", {{"traces", analysis.images.size()},

@@ -42,21 +42,23 @@ class TreeText {
  private:
   // `about`: what stands before an estimate.
   std::string Bytes(uint64_t n, absl::string_view about) const {
-    return absl::StrCat(n == 0 ? "" : about, wide_ ? HumanBytes(n) : ShortBytes(n));
+    return absl::StrCat(n == 0 ? "" : about, wide_ ? words::HumanBytes(n) : words::ShortBytes(n));
   }
   std::string Events(uint64_t n, absl::string_view about) const {
-    return absl::StrCat(n == 0 ? "" : about, wide_ && about.empty() ? Count(n) : ShortCount(n));
+    return absl::StrCat(n == 0 ? "" : about,
+                        wide_ && about.empty() ? words::Count(n) : words::ShortCount(n));
   }
   static absl::string_view AboutOf(const ProcessInfo& process) {
     return process.sample_bytes != 0 ? "~" : "";
   }
   std::string Amount(uint64_t n) const {
-    return about_.empty() ? ExactOrHumanBytes(n) : absl::StrCat(about_, HumanBytes(n));
+    return about_.empty() ? words::ExactOrHumanBytes(n)
+                          : absl::StrCat(about_, words::HumanBytes(n));
   }
   std::string Number(uint64_t n, absl::string_view noun) const {
     return about_.empty() || n == 0
-               ? Plural(n, noun)
-               : absl::StrCat(about_, ShortCount(n), " ", noun, n == 1 ? "" : "s");
+               ? words::Plural(n, noun)
+               : absl::StrCat(about_, words::ShortCount(n), " ", noun, n == 1 ? "" : "s");
   }
   std::string Ends() const;
   std::string Lost() const;
@@ -94,7 +96,7 @@ std::string TreeText::Ends() const {
   }
   std::vector<std::string> parts;
   const auto add = [&](uint64_t count, absl::string_view what) {
-    if (count > 0) parts.push_back(absl::StrCat(Count(count), " ", what));
+    if (count > 0) parts.push_back(absl::StrCat(words::Count(count), " ", what));
   };
   add(well, "with exit status 0");
   add(failed, well > 0 ? "with another" : "with an exit status that is not 0");
@@ -112,12 +114,12 @@ std::string TreeText::Lost() const {
   for (const LeakKind kind : kScanKinds) {
     const LeakAmount& amount = analysis_.leaks[static_cast<size_t>(kind)];
     if (amount.blocks == 0 && kind != LeakKind::kDefinite) continue;
-    parts.push_back(absl::StrCat(ExactOrHumanBytes(amount.bytes), " in ",
-                                 Plural(amount.blocks, "block"), " ", KindPhrase(kind)));
+    parts.push_back(absl::StrCat(words::ExactOrHumanBytes(amount.bytes), " in ",
+                                 words::Plural(amount.blocks, "block"), " ", KindPhrase(kind)));
   }
   const uint64_t unknown = analysis_.images.size() - analysis_.scanned;
   return absl::StrCat(
-      absl::StrJoin(parts, ", "), " in ", Plural(analysis_.scanned, "trace"),
+      absl::StrJoin(parts, ", "), " in ", words::Plural(analysis_.scanned, "trace"),
       analysis_.scanned_early == 0
           ? ""
           : absl::StrCat("; of ", analysis_.scanned_early,
@@ -132,18 +134,18 @@ std::string TreeText::Summary() const {
   Lines lines(options_.text);
   const std::vector<ProcessImage>& images = analysis_.images;
   const Totals& totals = analysis_.totals;
-  std::string traces = Plural(images.size(), "trace");
+  std::string traces = words::Plural(images.size(), "trace");
   if (!analysis_.skipped.empty()) {
-    absl::StrAppend(&traces, "; ", Plural(analysis_.skipped.size(), "file"), " skipped");
+    absl::StrAppend(&traces, "; ", words::Plural(analysis_.skipped.size(), "file"), " skipped");
   }
   lines.Add("Traces", traces);
   if (analysis_.not_read != 0) {
     lines.Add("", absl::StrCat("! ", NotReadText(analysis_)), Ink::kWarning);
   }
   lines.Add("Processes",
-            absl::StrCat(Count(analysis_.tree.processes),
+            absl::StrCat(words::Count(analysis_.tree.processes),
                          analysis_.tree.processes == 1 ? " process of " : " processes of ",
-                         Plural(analysis_.sites.executables().size(), "executable")));
+                         words::Plural(analysis_.sites.executables().size(), "executable")));
   if (!view_.executables().empty()) {
     const ReportView& sites = view_.sites_of(view_.executables().front());
     if (sites.filtered()) {
@@ -154,8 +156,8 @@ std::string TreeText::Summary() const {
   }
   lines.Add("Ended", Ends());
   if (const RunSpan span = RunSpanOf(images); span.start_realtime_ns != 0) {
-    lines.Add("Started", absl::StrCat(DateTime(span.start_realtime_ns), ", the last ended ",
-                                      Duration(span.duration_ns), " later"));
+    lines.Add("Started", absl::StrCat(words::DateTime(span.start_realtime_ns), ", the last ended ",
+                                      words::Duration(span.duration_ns), " later"));
   }
   lines.Add("Heap", absl::StrCat(Number(totals.allocations, "allocation"), ", ",
                                  Number(totals.frees, "free"), ", ",
@@ -180,22 +182,24 @@ std::string TreeText::Summary() const {
 void TreeText::AddCoverage(Lines* lines) const {
   const std::vector<ProcessImage>& images = analysis_.images;
   const bool none_lost = std::ranges::none_of(images, &ProcessImage::events_missing);
-  lines->Add("Coverage",
-             absl::StrCat(Plural(analysis_.events, "event"), none_lost ? ", none lost" : ""));
+  lines->Add("Coverage", absl::StrCat(words::Plural(analysis_.events, "event"),
+                                      none_lost ? ", none lost" : ""));
   if (analysis_.dropped_events > 0) {
     uint64_t with_losses = 0;
     for (const ProcessImage& image : images) with_losses += image.dropped_events > 0;
-    lines->Add("", absl::StrCat(Plural(analysis_.dropped_events, "event"), " lost, in ",
-                                Plural(with_losses, "trace")),
+    lines->Add("",
+               absl::StrCat(words::Plural(analysis_.dropped_events, "event"), " lost, in ",
+                            words::Plural(with_losses, "trace")),
                Ink::kWarning);
   }
   AddDamage(lines);
   if (analysis_.invalid_frees > 0) {
-    lines->Add("",
-               absl::StrCat("! ", Plural(analysis_.invalid_frees, "free"), " of no live block, in ",
-                            Plural(analysis_.with_invalid_frees, "trace"),
-                            ": INVALID FREES in the report of each shows of what"),
-               Ink::kWarning);
+    lines->Add(
+        "",
+        absl::StrCat("! ", words::Plural(analysis_.invalid_frees, "free"), " of no live block, in ",
+                     words::Plural(analysis_.with_invalid_frees, "trace"),
+                     ": INVALID FREES in the report of each shows of what"),
+        Ink::kWarning);
   }
   AddNotes(lines);
   AddSkipped(lines);
@@ -222,7 +226,7 @@ void TreeText::AddDamage(Lines* lines) const {
   if (example != nullptr) {
     lines->Add("",
                absl::StrCat(
-                   Plural(damaged, "trace"), " incomplete: ", style_.Name(example->file),
+                   words::Plural(damaged, "trace"), " incomplete: ", style_.Name(example->file),
                    example->damage.empty() ? "" : absl::StrCat(": ", style_.Name(example->damage)),
                    damaged > 1 ? "; ..." : ""),
                Ink::kWarning);
@@ -232,19 +236,20 @@ void TreeText::AddDamage(Lines* lines) const {
 void TreeText::AddNotes(Lines* lines) const {
   for (size_t i = 0; i < analysis_.notes.size(); ++i) {
     if (i == kNotesShown && !options_.text.full) {
-      lines->Add("",
-                 absl::StrCat("and ", Plural(analysis_.notes.size() - i, "more note"), ": --full"));
+      lines->Add("", absl::StrCat("and ", words::Plural(analysis_.notes.size() - i, "more note"),
+                                  ": --full"));
       break;
     }
-    lines->Add("", EscapeControls(NoteText(analysis_, analysis_.notes[i])));
+    lines->Add("", words::EscapeControls(NoteText(analysis_, analysis_.notes[i])));
   }
 }
 
 void TreeText::AddSkipped(Lines* lines) const {
   for (size_t i = 0; i < analysis_.skipped.size(); ++i) {
     if (i == kSkippedShown && !options_.text.full) {
-      lines->Add("", absl::StrCat("and ", Plural(analysis_.skipped.size() - i, "more file"),
-                                  " skipped: --full"),
+      lines->Add("",
+                 absl::StrCat("and ", words::Plural(analysis_.skipped.size() - i, "more file"),
+                              " skipped: --full"),
                  Ink::kWarning);
       break;
     }
@@ -278,27 +283,28 @@ std::string TreeText::RowText(const TreeRow& row, size_t width) const {
   const std::string name = style_.Name(FileNameOf(image.process.executable));
   const absl::string_view ellipsis = style_.ellipsis();
   if (row.more > 0) {
-    std::string text = absl::StrCat(Branch(row), ellipsis, " and ", Count(row.more),
-                                    " more like ", name);
+    std::string text =
+        absl::StrCat(Branch(row), ellipsis, " and ", words::Count(row.more), " more like ", name);
     if (row.more_images > row.more) {
-      absl::StrAppend(&text, ", ", Count(row.more_images), " traces");
+      absl::StrAppend(&text, ", ", words::Count(row.more_images), " traces");
     }
-    return options_.text.full ? text : KeepBeginning(text, width, ellipsis);
+    return options_.text.full ? text : words::KeepBeginning(text, width, ellipsis);
   }
   const std::string own = absl::StrCat(Branch(row), name, " ", image.process.pid);
   std::string arguments;
   // A fork child has its parent's.
   if (image.parent_trace_id == 0 && image.process.command.size() > 1) {
-    arguments = style_.Name(ShellCommand(std::span(image.process.command).subspan(1)));
+    arguments = style_.Name(words::ShellCommand(std::span(image.process.command).subspan(1)));
   }
-  const size_t used = DisplayWidth(own);
+  const size_t used = words::DisplayWidth(own);
   if (options_.text.full) {
     return arguments.empty() ? own : absl::StrCat(own, "  ", style_.Paint(Ink::kDim, arguments));
   }
-  if (used > width) return KeepBeginning(own, width, ellipsis);
+  if (used > width) return words::KeepBeginning(own, width, ellipsis);
   if (arguments.empty() || used + 6 > width) return own;
   return absl::StrCat(
-      own, "  ", style_.Paint(Ink::kDim, KeepBeginning(arguments, width - used - 2, ellipsis)));
+      own, "  ",
+      style_.Paint(Ink::kDim, words::KeepBeginning(arguments, width - used - 2, ellipsis)));
 }
 
 std::string TreeText::Processes() const {
@@ -314,22 +320,24 @@ std::string TreeText::Processes() const {
     const ProcessInfo& process = analysis_.images[row.image].process;
     const absl::string_view about = row.more > 0 ? about_ : AboutOf(process);
     table.AddRow({Events(row.allocations, about), Bytes(row.bytes, about), Bytes(row.live, about),
-                  Bytes(row.peak, about),
-                  row.more > 0 ? "" : Duration(process.duration_ns),
-                  row.more > 0 ? "" : process.imported() ? "log" : ShortEnd(process)},
+                  Bytes(row.peak, about), row.more > 0 ? "" : words::Duration(process.duration_ns),
+                  row.more > 0         ? ""
+                  : process.imported() ? "log"
+                                       : words::ShortEnd(process)},
                  [this, &row](size_t width) { return RowText(row, width); });
   }
   std::string out = absl::StrCat(
       Heading(options_.text, "PROCESSES",
-              absl::StrCat(Count(analysis_.tree.processes),
+              absl::StrCat(words::Count(analysis_.tree.processes),
                            wide_ ? ", the parent above its children" : "; bytes in K = 1024")),
       table.Render(style_, 2));
   if (tree.images_left_out > 0) {
-    absl::StrAppend(&out, style_.Paint(Ink::kDim,
-                                       absl::StrCat("  and ", Plural(tree.images_left_out,
-                                                                     "more trace"),
-                                                    ": --full shows them")),
-                    "\n");
+    absl::StrAppend(
+        &out,
+        style_.Paint(Ink::kDim,
+                     absl::StrCat("  and ", words::Plural(tree.images_left_out, "more trace"),
+                                  ": --full shows them")),
+        "\n");
   }
   return out;
 }
@@ -355,12 +363,13 @@ std::string TreeText::Executables() const {
     const MergedExecutable& one = view_.executable(view_.executables()[i]);
     const Totals& totals = one.analysis.totals;
     const absl::string_view about = AboutOf(one.analysis.process);
-    table.AddRow({Count(one.images), Events(totals.allocations, about),
+    table.AddRow({words::Count(one.images), Events(totals.allocations, about),
                   Bytes(totals.bytes_allocated, about), Bytes(totals.live_bytes, about),
                   Bytes(one.most_live_bytes, about), Bytes(one.most_peak_bytes, about)},
                  [this, &one](size_t width) {
                    const std::string name = style_.Name(NameOf(one));
-                   return options_.text.full ? name : KeepEnd(name, width, style_.ellipsis());
+                   return options_.text.full ? name
+                                             : words::KeepEnd(name, width, style_.ellipsis());
                  });
   }
   return absl::StrCat(
@@ -384,9 +393,10 @@ std::string TreeText::Sites(bool leaks, bool sites) const {
     text.processes = one.images;
     text.processes_of = [&one](const SiteGroup& group) { return one.ImagesOf(group.sites); };
     const ReportView& view = view_.sites_of(index);
-    absl::StrAppend(&out, Heading(text, style_.Name(NameOf(one)),
-                                  one.images == 1 ? "1 trace"
-                                                  : absl::StrCat(Count(one.images), " traces")));
+    absl::StrAppend(
+        &out,
+        Heading(text, style_.Name(NameOf(one)),
+                one.images == 1 ? "1 trace" : absl::StrCat(words::Count(one.images), " traces")));
     if (leaks) absl::StrAppend(&out, LeaksText(view, text));
     if (sites) absl::StrAppend(&out, SitesText(view, text));
   }

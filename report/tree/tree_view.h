@@ -64,10 +64,10 @@ struct TreeTextOptions {
 std::string RenderTreeText(const TreeView& view, const TreeTextOptions& options);
 // "memtrace-tree/1". `top` bounds the leaks and the sites of each executable,
 // `sort` is of the sites.
-void RenderTreeJson(const TreeView& view, size_t top, render::SortColumn sort, render::Sink& out);
+void RenderTreeJson(const TreeView& view, size_t top, render::SortColumn sort, words::Sink& out);
 // RFC 4180 with a header record. Not kSummary.
 void RenderTreeCsv(const TreeView& view, TreeTable table, size_t top, render::SortColumn sort,
-                   render::Sink& out);
+                   words::Sink& out);
 
 // "exec", "fork", "parent", "time"; empty: none.
 absl::string_view LinkName(ImageLink link);

@@ -39,7 +39,7 @@ absl::Status RefuseKnownNight(const std::string& directory, const RunSummary& ru
     if (night.run.start_realtime_ns != run.start_realtime_ns || night.run.command != run.command)
       continue;
     return absl::AlreadyExistsError(
-        absl::StrCat(run.name, ": its run, started ", render::DateTimeIso(run.start_realtime_ns),
+        absl::StrCat(run.name, ": its run, started ", words::DateTimeIso(run.start_realtime_ns),
                      ", is a night of ", HistoryFile(directory), " already",
                      night.label.empty() ? "" : ", ", night.label));
   }
@@ -122,8 +122,8 @@ absl::Status Show(const Flags& flags, int* verdict) {
   if (!status.ok()) return status;
   status = WriteComparison(
       flags, *common,
-      {[&](size_t top, render::Sink& out) { RenderTrendJson(*trend, top, out); },
-       [&](size_t top, render::Sink& out) { RenderTrendCsv(*trend, top, out); },
+      {[&](size_t top, words::Sink& out) { RenderTrendJson(*trend, top, out); },
+       [&](size_t top, words::Sink& out) { RenderTrendCsv(*trend, top, out); },
        /*html=*/nullptr,
        [&](const render::TextOptions& text) { return RenderTrendText(*trend, directory, text); }});
   if (status.ok() && flags.exit_code && *verdict == kExitFailed) {

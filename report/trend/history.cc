@@ -32,7 +32,7 @@ absl::Status Failed(absl::string_view what, const std::string& path) {
 }
 
 std::string Shortened(absl::string_view text) {
-  return std::string(render::CutUtf8(text, kLongestName));
+  return std::string(words::CutUtf8(text, kLongestName));
 }
 
 // Amounts that are 0 are left out.
@@ -90,7 +90,7 @@ std::string NightLine(const Night& night, size_t most_sites) {
       {"label", night.label},
       {"added_ns", night.added_realtime_ns},
       {"start_time",
-       run.start_realtime_ns == 0 ? Json() : Json(render::DateTimeIso(run.start_realtime_ns))},
+       run.start_realtime_ns == 0 ? Json() : Json(words::DateTimeIso(run.start_realtime_ns))},
       {"start_ns", run.start_realtime_ns},
       {"duration_ns", run.duration_ns},
       {"command", run.command},

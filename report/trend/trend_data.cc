@@ -18,7 +18,7 @@ using render::Json;
 // Empty: an imported log does not tell.
 std::string StartOf(const Night& night) {
   const int64_t start = night.run.start_realtime_ns;
-  return start == 0 ? "" : render::DateTimeIso(start);
+  return start == 0 ? "" : words::DateTimeIso(start);
 }
 
 Json NightJson(const Night& night, double total) {
@@ -52,7 +52,7 @@ Json RowJson(const Trend& trend, const TrendRow& row) {
 
 }  // namespace
 
-void RenderTrendJson(const Trend& trend, size_t top, render::Sink& out) {
+void RenderTrendJson(const Trend& trend, size_t top, words::Sink& out) {
   const render::MemberWriter member(&out);
   out.Write("{\n  \"schema\": \"memtrace-trend/1\"");
   member("by", std::string(MeasureName(trend.options.measure)));
@@ -85,20 +85,20 @@ void RenderTrendJson(const Trend& trend, size_t top, render::Sink& out) {
   out.Write("\n}\n");
 }
 
-void RenderTrendCsv(const Trend& trend, size_t top, render::Sink& out) {
+void RenderTrendCsv(const Trend& trend, size_t top, words::Sink& out) {
   out.Write("verdict,executable,fingerprint,by,per,night,start_time,label,value,slope_per_night,"
             "p_rise,caller,file,line\r\n");
   for (size_t i = 0; i < std::min(top, trend.rows.size()) && !out.done(); ++i) {
     const TrendRow& row = trend.rows[i];
     for (size_t night = 0; night < row.series.size(); ++night) {
       const std::string fields[] = {
-          std::string(TrendName(row.verdict)), render::CsvField(row.executable), row.fingerprint,
+          std::string(TrendName(row.verdict)), words::CsvField(row.executable), row.fingerprint,
           std::string(MeasureName(trend.options.measure)), std::string(PerName(trend.options.per)),
           absl::StrCat(night + 1), StartOf(*trend.nights[night]),
-          render::CsvField(trend.nights[night]->label), absl::StrFormat("%.12g", row.series[night]),
+          words::CsvField(trend.nights[night]->label), absl::StrFormat("%.12g", row.series[night]),
           absl::StrFormat("%.9g", row.trend.slope),
           trend.enough ? absl::StrFormat("%.6g", row.trend.p_rise) : std::string(),
-          render::CsvField(row.site->caller), render::CsvField(row.site->file),
+          words::CsvField(row.site->caller), words::CsvField(row.site->file),
           row.site->line == 0 ? std::string() : absl::StrCat(row.site->line)};
       out.Write(absl::StrCat(absl::StrJoin(fields, ","), "\r\n"));
     }

@@ -16,9 +16,9 @@ namespace memtrace::report {
 std::string RenderTrendText(const Trend& trend, const std::string& name,
                             const render::TextOptions& text);
 // "memtrace-trend/1".
-void RenderTrendJson(const Trend& trend, size_t top, render::Sink& out);
+void RenderTrendJson(const Trend& trend, size_t top, words::Sink& out);
 // RFC 4180: a record for each site and night.
-void RenderTrendCsv(const Trend& trend, size_t top, render::Sink& out);
+void RenderTrendCsv(const Trend& trend, size_t top, words::Sink& out);
 
 // One character for each value; the highest is full, 0 is empty. Of more than `most` values each
 // character is of several that follow each other, and shows the highest of them.

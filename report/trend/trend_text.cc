@@ -32,9 +32,8 @@ class TrendText {
     Lines lines(text_);
     const Night& first = *trend_.nights.front();
     const Night& last = *trend_.nights.back();
-    lines.Add("Nights", absl::StrCat(Count(trend_.nights.size()), ", from ",
-                                     StartOf(first), LabelOf(first), " to ",
-                                     StartOf(last), LabelOf(last)));
+    lines.Add("Nights", absl::StrCat(words::Count(trend_.nights.size()), ", from ", StartOf(first),
+                                     LabelOf(first), " to ", StartOf(last), LabelOf(last)));
     lines.Add("By", absl::StrCat(MeasureName(trend_.options.measure),
                                  trend_.options.per == Per::kRun
                                      ? "" : absl::StrCat(" per ", PerName(trend_.options.per))));
@@ -53,12 +52,15 @@ class TrendText {
                                  " nights, and as high as the highest of them"));
     }
     if (trend_.nights_left_out > 0) {
-      lines.Add("", absl::StrCat(Plural(trend_.nights_left_out, "night"),
-                                 " left out: not known of them"), Ink::kWarning);
+      lines.Add("",
+                absl::StrCat(words::Plural(trend_.nights_left_out, "night"),
+                             " left out: not known of them"),
+                Ink::kWarning);
     }
     if (trend_.bad_lines > 0) {
-      lines.Add("", absl::StrCat(Plural(trend_.bad_lines, "line"),
-                                 " of the history passed over: cut, or not of a night"),
+      lines.Add("",
+                absl::StrCat(words::Plural(trend_.bad_lines, "line"),
+                             " of the history passed over: cut, or not of a night"),
                 Ink::kWarning);
     }
     if (estimated_) lines.Add("", "some are samples: their amounts are estimates", Ink::kWarning);
@@ -85,7 +87,7 @@ class TrendText {
  private:
   static std::string StartOf(const Night& night) {
     const int64_t start = night.run.start_realtime_ns;
-    return start == 0 ? "an imported log" : DateTime(start);
+    return start == 0 ? "an imported log" : words::DateTime(start);
   }
   std::string LabelOf(const Night& night) const {
     return night.label.empty() ? "" : absl::StrCat(" (", style_.Name(night.label), ")");
@@ -122,12 +124,12 @@ class TrendText {
       return absl::StrCat(
           "\n",
           style_.Paint(Ink::kDim,
-                       absl::StrCat("  ", Plural(rows.size(), "steady site"), ": --full")),
+                       absl::StrCat("  ", words::Plural(rows.size(), "steady site"), ": --full")),
           "\n");
     }
     const bool bad = verdict == TrendVerdict::kGrowing;
     std::string out = Heading(text_, NameOf(verdict),
-        style_.Paint(bad ? Ink::kBad : Ink::kPlain, Plural(rows.size(), "site")));
+        style_.Paint(bad ? Ink::kBad : Ink::kPlain, words::Plural(rows.size(), "site")));
     std::vector<TextTable::Column> columns = {{"a night"}, {"now"}, {"nights", /*left=*/true}};
     if (wide_) columns.insert(columns.begin() + 1, {{"first"}, {"chance"}});
     if (wide_) columns.push_back({"fingerprint", /*left=*/true});

@@ -185,7 +185,7 @@ std::vector<std::string> NotesOn(const Analysis& analysis, const LossList& here,
   }
   if (there.other_errors > 0) {
     notes.push_back(absl::StrCat(there.other_errors == 1 ? "there is " : "there are ",
-                                 render::Plural(there.other_errors, "error"),
+                                 words::Plural(there.other_errors, "error"),
                                  " other than leaks in the file of Valgrind's"));
   }
   return notes;

@@ -77,7 +77,7 @@ bool AnyProjectFrame(const std::vector<LossFrame>& stack) {
 bool RunsOthersCode(const std::vector<LossFrame>& stack, size_t owner) {
   return std::any_of(stack.begin() + 1, stack.begin() + static_cast<ptrdiff_t>(owner),
                      [&](const LossFrame& frame) {
-                       return render::RunsConstructors(BareFunction(frame.function)) ||
+                       return names::RunsConstructors(BareFunction(frame.function)) ||
                               (frame.object != stack[owner].object && IsProjectFrame(frame));
                      });
 }
@@ -89,7 +89,7 @@ Owner OwnerOf(const std::vector<LossFrame>& stack) {
     for (const auto& [known, owner] : kOwners) {
       if (name == known) found = owner;
     }
-    if (render::IsLibc(stack[i].object) && KeepsInLibc(name)) found = Owner::kLibc;
+    if (names::IsLibc(stack[i].object) && KeepsInLibc(name)) found = Owner::kLibc;
     if (found != Owner::kProgram) return RunsOthersCode(stack, i) ? Owner::kProgram : found;
   }
   // The emergency pool for exceptions: allocated by a constructor of libstdc++.
@@ -112,7 +112,7 @@ bool IsOwnNew(const std::vector<LossFrame>& stack) {
   if (stack.empty() || !absl::StartsWith(stack.front().function, "operator new")) return false;
   if (stack.front().file.empty()) return false;  // perhaps libstdc++'s, within the program
   const std::string& object = stack.front().object;
-  return !object.empty() && !render::IsSystemModule(object) && !SiteSymbols::IsCxxRuntime(object) &&
+  return !object.empty() && !names::IsSystemModule(object) && !SiteSymbols::IsCxxRuntime(object) &&
          !absl::StrContains(object, "/vgpreload_");
 }
 
@@ -316,8 +316,8 @@ void ExplainWhatTheProgramDid(const Analysis& analysis, const render::LossList& 
   std::vector<std::string>& reasons = leak->reasons;
   if (IsOnlyThere(*leak) && here.scan != nullptr && here.scan->ignored.blocks != 0) {
     reasons.push_back(absl::StrCat(
-        "perhaps of the ", render::Plural(here.scan->ignored.blocks, "block"), " (",
-        render::ExactBytes(here.scan->ignored.bytes),
+        "perhaps of the ", words::Plural(here.scan->ignored.blocks, "block"), " (",
+        words::ExactBytes(here.scan->ignored.bytes),
         ") that the program declared to be no leaks (memtrace.h), which Valgrind does not know"));
   }
   if (IsOnlyThere(*leak) && analysis.coverage.stopped_allocations != 0) {
@@ -368,10 +368,9 @@ void ExplainRuns(const Analysis& analysis, const ValgrindRun& there, ComparedLea
     // Of a fork child, Valgrind counts what its parent allocated too.
     if (there.heap.has_value() && there.heap->allocations != analysis.totals.allocations &&
         !analysis.process.forked) {
-      reasons.push_back(absl::StrCat("the runs were not the same: ",
-                                     render::Count(analysis.totals.allocations),
-                                     " allocations here, ", render::Count(there.heap->allocations),
-                                     " there"));
+      reasons.push_back(
+          absl::StrCat("the runs were not the same: ", words::Count(analysis.totals.allocations),
+                       " allocations here, ", words::Count(there.heap->allocations), " there"));
     }
     if (analysis.process.end != ProcessInfo::End::kExit) {
       reasons.push_back("the program did not end by itself here");
@@ -380,7 +379,7 @@ void ExplainRuns(const Analysis& analysis, const ValgrindRun& there, ComparedLea
       reasons.push_back(absl::StrCat("the file of Valgrind's is not whole: ", there.damage));
     }
     if (analysis.coverage.dropped_events > 0) {
-      reasons.push_back(absl::StrCat(render::Count(analysis.coverage.dropped_events),
+      reasons.push_back(absl::StrCat(words::Count(analysis.coverage.dropped_events),
                                      " events are missing in the trace"));
     }
     if (analysis.process.sample_bytes != 0) {

@@ -35,7 +35,7 @@ constexpr char kName[] = "memtrace-valgrind";
 constexpr char kRootTrace[] = "trace.mtr";
 
 void Say(absl::string_view message) {
-  std::fprintf(stderr, "%s: %s\n", kName, render::EscapeControls(message).c_str());
+  std::fprintf(stderr, "%s: %s\n", kName, words::EscapeControls(message).c_str());
 }
 
 int Fail(absl::string_view message) {
@@ -145,7 +145,7 @@ class Driver {
     render::ValgrindStyle style = Style((*trace)->view());
     style.free_errors = std::move(free_errors);
     errors_ += CountErrors(losses, style).errors;
-    render::StringSink log_text, xml_text;
+    words::StringSink log_text, xml_text;
     absl::Status status =
         options_.xml ? RenderValgrindXml((*trace)->view(), losses, style, xml_text)
                      : RenderValgrindText((*trace)->view(), losses, style, log_text);
@@ -176,13 +176,13 @@ class Driver {
     const ProcessInfo& process = view.analysis().process;
     std::string why;
     render::LastScan(view.analysis(), &why);
-    render::StringSink log_text, xml_text;
+    words::StringSink log_text, xml_text;
     if (options_.xml) {
       render::RenderValgrindXmlWithoutLeaks(view, style, xml_text);
     } else {
       render::RenderFreeErrors(view, style, log_text);
     }
-    log_text.Write(render::EscapeControls(
+    log_text.Write(words::EscapeControls(
         absl::StrCat("==", process.pid, "== Memtrace: the leaks of ",
                      absl::StrJoin(process.command, " "), " are not known: ", why)));
     log_text.Write("\n");

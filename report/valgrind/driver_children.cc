@@ -13,7 +13,7 @@ namespace {
 
 bool MatchesAny(const std::vector<std::string>& patterns, absl::string_view text) {
   return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
-    return gate::WildcardMatches(pattern, text);
+    return suppress::WildcardMatches(pattern, text);
   });
 }
 

@@ -24,8 +24,8 @@ void DriverSuppressions::Apply(const render::ReportView& view, render::LossList*
   if (suppressions_.empty()) return;
   for (render::Loss& loss : losses->losses) {
     const std::vector<const Frame*> frames = view.Frames(loss.site_stack);
-    gate::Suppression* match =
-        suppressions_.Match(loss.kind, gate::AsMemcheckSees(loss.allocator, frames));
+    suppress::Suppression* match =
+        suppressions_.Match(loss.kind, suppress::AsMemcheckSees(loss.allocator, frames));
     if (match == nullptr) continue;
     loss.suppressed = true;
     ++match->records;
@@ -35,8 +35,8 @@ void DriverSuppressions::Apply(const render::ReportView& view, render::LossList*
   losses->Count();
   for (render::FreeError& error : *free_errors) {
     const std::vector<const Frame*> frames = view.Frames(error.site_stack);
-    gate::Suppression* match =
-        suppressions_.MatchFree(gate::AsMemcheckSeesFree(error.called, frames));
+    suppress::Suppression* match =
+        suppressions_.MatchFree(suppress::AsMemcheckSeesFree(error.called, frames));
     if (match == nullptr) continue;
     error.suppressed = true;
     match->records += error.times;
@@ -45,7 +45,7 @@ void DriverSuppressions::Apply(const render::ReportView& view, render::LossList*
 
 std::vector<render::UsedSuppression> DriverSuppressions::Used() const {
   std::vector<render::UsedSuppression> used;
-  for (const gate::Suppression& each : suppressions_.all()) {
+  for (const suppress::Suppression& each : suppressions_.all()) {
     if (each.records == 0) continue;
     used.push_back({each.name, each.records, each.bytes, each.blocks, each.of_frees});
   }
@@ -54,15 +54,14 @@ std::vector<render::UsedSuppression> DriverSuppressions::Used() const {
 
 std::string DriverSuppressions::For(const render::ReportView& view,
                                     const render::FreeError& error) const {
-  return gate::SuppressionForFree(kNoName, error.called, view.Frames(error.site_stack));
+  return suppress::SuppressionForFree(kNoName, error.called, view.Frames(error.site_stack));
 }
 
 std::string DriverSuppressions::For(const render::ReportView& view,
                                     const render::Loss& loss) const {
-  return gate::SuppressionFor(
-      kNoName,
-      loss.kind == LeakKind::kUnfreed ? "" : KindName(loss.kind), loss.allocator,
-      view.Frames(loss.site_stack));
+  return suppress::SuppressionFor(kNoName,
+                                  loss.kind == LeakKind::kUnfreed ? "" : KindName(loss.kind),
+                                  loss.allocator, view.Frames(loss.site_stack));
 }
 
 }  // namespace memtrace::report::valgrind

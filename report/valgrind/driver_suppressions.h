@@ -28,7 +28,7 @@ class DriverSuppressions {
   std::string For(const render::ReportView& view, const render::FreeError& error) const;
 
  private:
-  gate::Suppressions suppressions_;
+  suppress::Suppressions suppressions_;
 };
 
 }  // namespace memtrace::report::valgrind

@@ -20,7 +20,7 @@
 namespace memtrace::report::valgrind {
 namespace {
 
-using render::Count;
+using words::Count;
 using render::Dump;
 using render::Ink;
 using render::Json;
@@ -45,7 +45,7 @@ std::string Beside(absl::string_view before, size_t column, absl::string_view te
   std::string out(before);
   absl::string_view between;
   const std::string indent = absl::StrCat("\n", std::string(column, ' '));
-  for (const std::string& line : render::Wrapped(text, style.width - column)) {
+  for (const std::string& line : words::Wrapped(text, style.width - column)) {
     absl::StrAppend(&out, std::exchange(between, indent), line);
   }
   return absl::StrCat(out, "\n");
@@ -76,9 +76,9 @@ std::string FrameLine(const render::LossFrame& frame, const Style& style, size_t
   }
   name = style.Name(name);
   place = style.Name(place);
-  const size_t used = render::DisplayWidth(place);
+  const size_t used = words::DisplayWidth(place);
   const size_t room = width > used + 16 ? width - used : 16;
-  return absl::StrCat(render::KeepBeginning(name, room, style.ellipsis()),
+  return absl::StrCat(words::KeepBeginning(name, room, style.ellipsis()),
                       style.Paint(Ink::kPlace, place));
 }
 
@@ -88,7 +88,7 @@ Ink InkOf(const ComparedLeak& leak) {
 }
 
 std::string CommandText(const std::vector<std::string>& words) {
-  return words.empty() ? "not known" : render::ShellCommand(words);
+  return words.empty() ? "not known" : words::ShellCommand(words);
 }
 
 Json SideJson(const LostOnASide& side) {
@@ -146,7 +146,7 @@ std::string RenderComparisonText(const Analysis& analysis, const ValgrindRun& ru
           std::pair(absl::string_view(), absl::StrCat("there  ", there))}) {
       // Text that does not fit goes on in the next line, below the text behind "here" or "there".
       bool first = true;
-      for (const std::string& line : render::Wrapped(text, style.width - 13 - 7)) {
+      for (const std::string& line : words::Wrapped(text, style.width - 13 - 7)) {
         absl::StrAppend(&out, "  ",
                         first ? style.Paint(Ink::kDim, absl::StrFormat("%-10s ", name))
                               : std::string(11 + 7, ' '),
@@ -160,26 +160,26 @@ std::string RenderComparisonText(const Analysis& analysis, const ValgrindRun& ru
                    run.version.empty() ? "Valgrind" : run.version));
   std::string time = "not known";
   if (run.duration_ns.has_value()) {
-    time = render::Duration(*run.duration_ns);
+    time = words::Duration(*run.duration_ns);
     if (analysis.process.duration_ns > 0) {
       const double times = static_cast<double>(*run.duration_ns) /
                            static_cast<double>(analysis.process.duration_ns);
       absl::StrAppend(&time, ", ",
-                      times >= 100 ? render::Count(static_cast<uint64_t>(times + 0.5))
+                      times >= 100 ? words::Count(static_cast<uint64_t>(times + 0.5))
                                    : absl::StrFormat("%.3g", times),
                       " times as long");
     }
   }
-  row("Run time", render::Duration(analysis.process.duration_ns), time);
+  row("Run time", words::Duration(analysis.process.duration_ns), time);
   row("Memory",
       PeakRss(analysis) == 0 ? "not known"
-                             : absl::StrCat("peak RSS ", render::HumanBytes(PeakRss(analysis))),
+                             : absl::StrCat("peak RSS ", words::HumanBytes(PeakRss(analysis))),
       "not known: it is not in the file");
   row("Heap",
-      absl::StrCat(render::Plural(analysis.totals.allocations, "allocation"), ", ",
-                   render::Plural(analysis.totals.frees, "free")),
-      run.heap.has_value() ? absl::StrCat(render::Plural(run.heap->allocations, "allocation"), ", ",
-                                          render::Plural(run.heap->frees, "free"))
+      absl::StrCat(words::Plural(analysis.totals.allocations, "allocation"), ", ",
+                   words::Plural(analysis.totals.frees, "free")),
+      run.heap.has_value() ? absl::StrCat(words::Plural(run.heap->allocations, "allocation"), ", ",
+                                          words::Plural(run.heap->frees, "free"))
                            : "not known: only protocol 6 has it");
   std::vector<std::string> here, there;
   for (size_t kind = 0; kind < kLeakKinds; ++kind) {
@@ -195,7 +195,7 @@ std::string RenderComparisonText(const Analysis& analysis, const ValgrindRun& ru
   for (const std::string& note : comparison.notes) {
     const std::string name = style.Name(note);
     bool first = true;
-    for (const std::string& line : render::Wrapped(name, style.width - 13)) {
+    for (const std::string& line : words::Wrapped(name, style.width - 13)) {
       absl::StrAppend(&out, "  ", style.Paint(Ink::kDim, first ? "Note       " : "           "),
                       line, "\n");
       first = false;
@@ -238,7 +238,7 @@ std::string RenderComparisonText(const Analysis& analysis, const ValgrindRun& ru
       absl::StrAppend(&out, "      ", style.Paint(Ink::kDim, StageText(leak.stage)), "\n");
     }
     for (const std::string& reason : leak.reasons) {
-      for (const std::string& line : render::Wrapped(style.Name(reason), style.width - 6)) {
+      for (const std::string& line : words::Wrapped(style.Name(reason), style.width - 6)) {
         absl::StrAppend(&out, "      ", style.Paint(Ink::kWarning, line), "\n");
       }
     }
@@ -251,7 +251,7 @@ std::string RenderComparisonText(const Analysis& analysis, const ValgrindRun& ru
       absl::StrAppend(
           &out, "        ",
           style.Paint(Ink::kDim,
-                      absl::StrCat("(", render::Plural(leak.stack.size() - shown, "more frame"),
+                      absl::StrCat("(", words::Plural(leak.stack.size() - shown, "more frame"),
                                    ": --full)")),
           "\n");
     }
@@ -260,7 +260,7 @@ std::string RenderComparisonText(const Analysis& analysis, const ValgrindRun& ru
 }
 
 void RenderComparisonJson(const Analysis& analysis, const ValgrindRun& run,
-                          const Comparison& comparison, render::Sink& out) {
+                          const Comparison& comparison, words::Sink& out) {
   const auto seconds = [](uint64_t ns) { return static_cast<double>(ns) / 1e9; };
   Json here = {{"file", analysis.file},
                {"command", analysis.process.command},
@@ -300,10 +300,10 @@ void RenderComparisonJson(const Analysis& analysis, const ValgrindRun& run,
 }
 
 void RenderComparisonHtml(const Analysis& analysis, const ValgrindRun& run,
-                          const Comparison& comparison, render::Sink& out) {
+                          const Comparison& comparison, words::Sink& out) {
   html::WritePage(
       "compare",
-      [&](render::Sink& data) {
+      [&](words::Sink& data) {
         data.Write(",\"compare\":");
         RenderComparisonJson(analysis, run, comparison, data);
       },

@@ -21,11 +21,11 @@ struct ComparisonText {
 std::string RenderComparisonText(const Analysis& analysis, const ValgrindRun& run,
                                  const Comparison& comparison, const ComparisonText& options);
 void RenderComparisonJson(const Analysis& analysis, const ValgrindRun& run,
-                          const Comparison& comparison, render::Sink& out);
+                          const Comparison& comparison, words::Sink& out);
 
 // The same in a page, html::PageIsThere() given.
 void RenderComparisonHtml(const Analysis& analysis, const ValgrindRun& run,
-                          const Comparison& comparison, render::Sink& out);
+                          const Comparison& comparison, words::Sink& out);
 
 }  // namespace memtrace::report::valgrind
 

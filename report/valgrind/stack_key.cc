@@ -29,8 +29,8 @@ bool IsStartOfLoader(const LossFrame& frame) {
 }
 
 bool IsOuterEnd(const LossFrame& frame, const std::string& bare) {
-  return frame.function == "(below main)" || render::IsStartOf(frame.function, frame.object) ||
-         render::IsStartOf(bare, frame.object);
+  return frame.function == "(below main)" || names::IsStartOf(frame.function, frame.object) ||
+         names::IsStartOf(bare, frame.object);
 }
 
 std::string NameOf(const LossFrame& frame) {
@@ -46,7 +46,7 @@ std::string NameOf(const LossFrame& frame) {
 // glibc's code for it, to which Valgrind gives no name.
 bool IsReturnFromSignal(const LossFrame& frame) {
   if (frame.function == "__restore_rt") return true;
-  return HasNoName(frame) && (frame.object.empty() || render::IsLibc(frame.object));
+  return HasNoName(frame) && (frame.object.empty() || names::IsLibc(frame.object));
 }
 
 bool IsMemchecks(const LossFrame& frame) {
@@ -80,18 +80,18 @@ std::string BareFunction(absl::string_view function) {
   if (const size_t version = function.find('@'); version != function.npos && version > 0) {
     function = function.substr(0, version);
   }
-  const std::string identity = render::WithoutTemplates(FunctionIdentity(function));
-  const absl::string_view bare = render::LastName(render::QualifiedName(identity));
+  const std::string identity = names::WithoutTemplates(FunctionIdentity(function));
+  const absl::string_view bare = names::LastName(names::QualifiedName(identity));
   // A pointer to a lambda leads to this function of GCC's, which calls the lambda.
   if (bare == "_FUN") return "operator()";
   return std::string(WithoutDecoration(bare.empty() ? function : bare));
 }
 
 bool IsProjectFrame(const LossFrame& frame) {
-  if (render::IsSystemModule(frame.object) || frame.object.empty()) return false;
+  if (names::IsSystemModule(frame.object) || frame.object.empty()) return false;
   if (IsMemchecks(frame)) return false;
   if (frame.function.empty()) return true;
-  return !render::IsAllocatorFunction(frame.function) && !IsOuterEnd(frame, "");
+  return !names::IsAllocatorFunction(frame.function) && !IsOuterEnd(frame, "");
 }
 
 namespace {

@@ -84,11 +84,10 @@ class Graph {
   void Write(const ProcessInfo& process, absl::string_view only, Sink& out) {
     std::vector<absl::string_view> names;
     for (const SiteMeasure measure : order_) names.push_back(SiteMeasureName(measure));
-    out.Write(absl::StrCat(
-        "# callgrind format\nversion: 1\ncreator: memtrace\npid: ", process.pid, "\ncmd: ",
-        render::ShellCommand(process.command), only.empty() ? "" : "\ndesc: ", only,
-        "\npositions: line\nevents: ", absl::StrJoin(names, " "), "\nsummary: ", Text(totals_),
-        "\n"));
+    out.Write(absl::StrCat("# callgrind format\nversion: 1\ncreator: memtrace\npid: ", process.pid,
+                           "\ncmd: ", words::ShellCommand(process.command),
+                           only.empty() ? "" : "\ndesc: ", only, "\npositions: line\nevents: ",
+                           absl::StrJoin(names, " "), "\nsummary: ", Text(totals_), "\n"));
     for (const Function& function : functions_) {
       if (out.done()) return;
       std::string text = absl::StrCat("\n", Named("ob=", &objects_, function.object),
@@ -126,11 +125,9 @@ class Graph {
   // "???" is what Callgrind writes for what is not known.
   static std::string Named(absl::string_view key, Numbers* numbers, const std::string& name) {
     const auto [at, is_new] = numbers->try_emplace(name, numbers->size() + 1);
-    return absl::StrCat(key, "(", at->second, ")",
-                        is_new ? absl::StrCat(" ", name.empty() ? "???"
-                                                                : render::EscapeControls(name))
-                               : "",
-                        "\n");
+    return absl::StrCat(
+        key, "(", at->second, ")",
+        is_new ? absl::StrCat(" ", name.empty() ? "???" : words::EscapeControls(name)) : "", "\n");
   }
 
   std::vector<SiteMeasure> order_;

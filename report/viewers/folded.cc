@@ -14,7 +14,7 @@ namespace {
 
 // The separator cannot be part of a name; a readable neighbour of it can.
 std::string Name(absl::string_view name) {
-  return render::EscapeControls(absl::StrReplaceAll(name, {{";", ":"}}));
+  return words::EscapeControls(absl::StrReplaceAll(name, {{";", ":"}}));
 }
 
 }  // namespace

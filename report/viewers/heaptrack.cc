@@ -76,7 +76,7 @@ class Names {
   size_t String(absl::string_view text) {
     if (text.empty()) return 0;
     // The length is given in bytes; a line end in the text would end the line.
-    const std::string escaped = render::EscapeControls(text);
+    const std::string escaped = words::EscapeControls(text);
     const auto [at, is_new] = strings_.try_emplace(escaped, strings_.size() + 1);
     if (is_new) Line(absl::StrCat("s ", absl::Hex(escaped.size()), " ", escaped));
     return at->second;
@@ -135,7 +135,7 @@ class Pass {
   void Head() {
     const ProcessInfo& process = view_.analysis().process;
     out_->Write(kVersion);
-    names_.Line(absl::StrCat("X ", render::ShellCommand(process.command)));
+    names_.Line(absl::StrCat("X ", words::ShellCommand(process.command)));
     names_.Line(absl::StrCat("I ", absl::Hex(process.page_bytes), " 0"));
   }
   void End() { Time(view_.analysis().process.duration_ns); }

@@ -78,11 +78,11 @@ class Profile {
     writer_.add_int64(ProfileField::kComment,
                       String(absl::StrCat("memtrace: ", analysis.file)));
     writer_.add_int64(ProfileField::kComment,
-                      String(render::ShellCommand(analysis.process.command)));
+                      String(words::ShellCommand(analysis.process.command)));
     // A string of protobuf's must be UTF-8, and go tool pprof writes control
     // characters as they are.
     for (const std::string& text : strings_)
-      writer_.add_string(ProfileField::kString, render::EscapeControls(text));
+      writer_.add_string(ProfileField::kString, words::EscapeControls(text));
     return std::move(data_);
   }
 

@@ -18,7 +18,7 @@
 namespace memtrace::report::viewers {
 
 using render::ReportView;
-using render::Sink;
+using words::Sink;
 using render::SiteMeasure;
 
 // A line for each stack: "outermost;...;innermost;malloc 42". For flamegraph.pl, inferno,

@@ -6,7 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 
-namespace memtrace::report::render {
+namespace memtrace::report::words {
 namespace {
 
 // Code points that draw nothing of their own but change how others are drawn.
@@ -224,4 +224,4 @@ std::vector<std::string> Wrapped(absl::string_view s, size_t width) {
   return lines;
 }
 
-}  // namespace memtrace::report::render
+}  // namespace memtrace::report::words

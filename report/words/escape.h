@@ -13,7 +13,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace memtrace::report::render {
+namespace memtrace::report::words {
 
 // Bytes of a code point that begins at s[0], or 0 if s does not begin with valid
 // UTF-8 (overlong forms and surrogates are not valid). s is not empty.
@@ -51,6 +51,6 @@ std::string KeepEnds(absl::string_view s, size_t width, absl::string_view ellips
 // Lines of at most `width` columns, at least 1, parted at blanks; a longer word is cut.
 std::vector<std::string> Wrapped(absl::string_view s, size_t width);
 
-}  // namespace memtrace::report::render
+}  // namespace memtrace::report::words
 
 #endif  // MEMTRACE_REPORT_WORDS_ESCAPE_H_

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "report/words/signal_name.h"
 
-namespace memtrace::report::render {
+namespace memtrace::report::words {
 namespace {
 
 std::string KillText(format::KillVerdict verdict) {
@@ -50,4 +50,4 @@ std::string EndPhrase(const ProcessInfo& process) {
   return "";
 }
 
-}  // namespace memtrace::report::render
+}  // namespace memtrace::report::words

@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "report/findings/analysis.h"
 
-namespace memtrace::report::render {
+namespace memtrace::report::words {
 
 // "exit", "exec", "signal", "cut": in every format that machines read.
 absl::string_view EndName(ProcessInfo::End end);
@@ -19,6 +19,6 @@ std::string ShortEnd(const ProcessInfo& process);
 // For a line: "exit status 1", "replaced itself by exec", "killed by the OOM killer (SIGKILL)".
 std::string EndPhrase(const ProcessInfo& process);
 
-}  // namespace memtrace::report::render
+}  // namespace memtrace::report::words
 
 #endif  // MEMTRACE_REPORT_WORDS_PROCESS_END_H_

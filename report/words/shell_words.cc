@@ -6,7 +6,7 @@
 #include "absl/strings/str_replace.h"
 #include "report/words/escape.h"
 
-namespace memtrace::report::render {
+namespace memtrace::report::words {
 
 std::string ShellWord(absl::string_view text) {
   constexpr absl::string_view kPlain =
@@ -29,4 +29,4 @@ std::string ShellCommand(std::span<const std::string> words) {
   });
 }
 
-}  // namespace memtrace::report::render
+}  // namespace memtrace::report::words

@@ -11,7 +11,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace memtrace::report::render {
+namespace memtrace::report::words {
 
 // `text` as one word: quoted only where it must be, with $'...' where it has what
 // is not to be seen.
@@ -21,6 +21,6 @@ std::string ShellFile(absl::string_view path);
 // Words, parted by blanks.
 std::string ShellCommand(std::span<const std::string> words);
 
-}  // namespace memtrace::report::render
+}  // namespace memtrace::report::words
 
 #endif  // MEMTRACE_REPORT_WORDS_SHELL_WORDS_H_

@@ -5,10 +5,10 @@
 
 #include <string>
 
-namespace memtrace::report::render {
+namespace memtrace::report::words {
 
 std::string SignalName(int signal);
 
-}  // namespace memtrace::report::render
+}  // namespace memtrace::report::words
 
 #endif  // MEMTRACE_REPORT_WORDS_SIGNAL_NAME_H_

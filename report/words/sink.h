@@ -8,7 +8,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace memtrace::report::render {
+namespace memtrace::report::words {
 
 class Sink {
  public:
@@ -28,6 +28,6 @@ class StringSink : public Sink {
   std::string text_;
 };
 
-}  // namespace memtrace::report::render
+}  // namespace memtrace::report::words
 
 #endif  // MEMTRACE_REPORT_WORDS_SINK_H_

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-namespace memtrace::report::render {
+namespace memtrace::report::words {
 namespace {
 
 // `value`, which is not negative, with so many digits behind the point, at most two. Of two that
@@ -114,4 +114,4 @@ std::string DateTimeIso(int64_t realtime_ns) {
                          tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec, realtime_ns % 1000000000);
 }
 
-}  // namespace memtrace::report::render
+}  // namespace memtrace::report::words

@@ -10,7 +10,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace memtrace::report::render {
+namespace memtrace::report::words {
 
 std::string Count(uint64_t n);                            // "1,234,567"
 std::string ShortCount(uint64_t n);                       // "999", "1.23M" (decimal)
@@ -24,6 +24,6 @@ std::string Percent(double part, double whole);           // "71.9 %", "<0.1 %",
 std::string DateTime(int64_t realtime_ns);                // "2025-11-21 08:10:03 UTC"
 std::string DateTimeIso(int64_t realtime_ns);             // "2025-11-21T08:10:03.123456789Z"
 
-}  // namespace memtrace::report::render
+}  // namespace memtrace::report::words
 
 #endif  // MEMTRACE_REPORT_WORDS_UNITS_H_

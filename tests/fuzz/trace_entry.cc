@@ -159,29 +159,29 @@ size_t RenderEverything(const AnalyzedTrace& trace) {
     bytes += text.size();
   }
   const auto check = [&](const char* what, std::string_view line_end, const auto& write) {
-    render::StringSink sink;
+    words::StringSink sink;
     write(sink);
     MustBeHarmless(sink.text(), line_end, what);
     bytes += sink.text().size();
   };
-  check("json", "\n", [&](render::Sink& out) { RenderJson(*view, 100, out); });
-  check("mtrace", "\n", [&](render::Sink& out) { RenderMtrace(*view, out); });
-  check("massif", "\n", [&](render::Sink& out) { RenderMassif(*view, out); });
-  check("dhat", "\n", [&](render::Sink& out) { RenderDhat(*view, out); });
+  check("json", "\n", [&](words::Sink& out) { RenderJson(*view, 100, out); });
+  check("mtrace", "\n", [&](words::Sink& out) { RenderMtrace(*view, out); });
+  check("massif", "\n", [&](words::Sink& out) { RenderMassif(*view, out); });
+  check("dhat", "\n", [&](words::Sink& out) { RenderDhat(*view, out); });
   const render::LossList losses = CollectLosses(*view, {});
   render::ValgrindStyle style;
   style.free_errors = CollectFreeErrors(*view, 12);
-  check("valgrind", "\n", [&](render::Sink& out) {
+  check("valgrind", "\n", [&](words::Sink& out) {
     (void)RenderValgrindText(*view, losses, style, out);  // an error where there was no scan
     RenderFreeErrors(*view, style, out);
   });
-  check("valgrind-xml", "\n", [&](render::Sink& out) {
+  check("valgrind-xml", "\n", [&](words::Sink& out) {
     (void)RenderValgrindXml(*view, losses, style, out);
   });
   for (const auto table : {render::CsvTable::kSites, render::CsvTable::kLeaks,
                            render::CsvTable::kTimeline, render::CsvTable::kThreads,
                            render::CsvTable::kMappings, render::CsvTable::kSizes}) {
-    check("csv", "\r\n", [&](render::Sink& out) {
+    check("csv", "\r\n", [&](words::Sink& out) {
       RenderCsv(*view, table, render::SortColumn::kCaller, 1000, out);
     });
   }

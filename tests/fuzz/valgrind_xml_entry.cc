@@ -26,7 +26,7 @@ void Print(const valgrind::ValgrindRun& run, const valgrind::Comparison& compari
   const std::string text =
       valgrind::RenderComparisonText(analysis, run, comparison, options);
   if (FirstHarmful(text, "\n") != text.npos) Fail("the text is harmful");
-  render::StringSink json;
+  words::StringSink json;
   valgrind::RenderComparisonJson(analysis, run, comparison, json);
   if (FirstHarmful(json.text(), "\n") != json.text().npos) Fail("the JSON is harmful");
 }

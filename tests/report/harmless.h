@@ -19,7 +19,7 @@ inline size_t FirstHarmful(std::string_view text, std::string_view line_end = "\
       continue;
     }
     char32_t c = 0;
-    const size_t bytes = render::DecodeUtf8({text.data() + i, text.size() - i}, &c);
+    const size_t bytes = words::DecodeUtf8({text.data() + i, text.size() - i}, &c);
     const bool control = c < 0x20 || (c >= 0x7f && c < 0xa0);
     const bool turns = c == 0x061c || (c >= 0x200b && c <= 0x200f) ||
                        (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x2069) || c == 0xfeff;

@@ -366,7 +366,7 @@ void Hostile(MadeUp* made_up) {
   analysis.leak_scans[0].notes = {kHostile[0]};
 }
 
-class FileSink : public render::Sink {
+class FileSink : public words::Sink {
  public:
   explicit FileSink(const std::string& path) : file_(path, std::ios::binary) {}
   void Write(absl::string_view text) override {

@@ -252,7 +252,7 @@ TEST(DiffTextTest, FitsItsWidthAndEscapesNames) {
       EXPECT_THAT(text, HasSubstr("NEW"));
       EXPECT_THAT(text, HasSubstr("GROWN"));
       for (const absl::string_view line : absl::StrSplit(text, '\n')) {
-        EXPECT_LE(render::DisplayWidth(line), width) << line;
+        EXPECT_LE(words::DisplayWidth(line), width) << line;
       }
     }
   }
@@ -295,7 +295,7 @@ TEST(DiffTextTest, SaysThatOnlySomeSitesWereLookedAt) {
   const auto diff = CompareRuns(run, run, {});
   EXPECT_THAT(RenderDiffText(*diff, {}), HasSubstr("sites that match /x|y/"));
   EXPECT_THAT(RenderDiffText(*diff, {}), HasSubstr("no site that matches changed"));
-  render::StringSink out;
+  words::StringSink out;
   RenderDiffJson(*diff, SIZE_MAX, out);
   EXPECT_EQ(nlohmann::json::parse(out.text())["match"], "x|y");
 }
@@ -304,7 +304,7 @@ TEST(DiffJsonTest, HasTheSchemaAndBothAmounts) {
   RunSummary before = MadeRun("old", 1, 10), after = MadeRun("new", 1, 10);
   Site(&before, "a", 5), Site(&after, "a", 9), Site(&after, "b\x1b", 1);
   after.all_recorded = false;
-  render::StringSink out;
+  words::StringSink out;
   const auto diff = CompareRuns(before, after, {});
   RenderDiffJson(*diff, SIZE_MAX, out);
   const auto json = nlohmann::json::parse(out.text());
@@ -319,7 +319,7 @@ TEST(DiffJsonTest, HasTheSchemaAndBothAmounts) {
   EXPECT_TRUE(json["old"]["totals"]["definite_bytes"].is_null()) << "not known is not 0";
   EXPECT_EQ(json["old"]["all_recorded"], true);
   EXPECT_EQ(json["new"]["all_recorded"], false);
-  render::StringSink one;
+  words::StringSink one;
   RenderDiffJson(*diff, 1, one);
   EXPECT_EQ(nlohmann::json::parse(one.text())["sites"].size(), 1u);
   EXPECT_EQ(nlohmann::json::parse(one.text())["sites_total"], 2);
@@ -329,7 +329,7 @@ TEST(DiffCsvTest, IsARecordForEachSite) {
   RunSummary before = MadeRun("old", 1, 10), after = MadeRun("new", 1, 10);
   Site(&before, "a", 5), Site(&after, "a", 9);
   after.sites[{"app", "a"}].caller = "=f(\"x\",1)";
-  render::StringSink out;
+  words::StringSink out;
   RenderDiffCsv(*CompareRuns(before, after, {}), SIZE_MAX, out);
   const std::vector<std::string> lines = absl::StrSplit(out.text(), "\r\n");
   ASSERT_EQ(lines.size(), 3u);

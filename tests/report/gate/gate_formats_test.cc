@@ -129,7 +129,7 @@ TEST_F(FormatsTest, TextSaysTheVerdictFirstAndFits) {
   for (std::string line; std::getline(lines, line);) {
     // The verdict is one line, for whoever greps.
     if (line.rfind("memtrace check", 0) == 0) continue;
-    EXPECT_LE(render::DisplayWidth(line), 80u) << line;
+    EXPECT_LE(words::DisplayWidth(line), 80u) << line;
   }
 }
 

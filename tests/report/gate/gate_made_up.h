@@ -75,7 +75,7 @@ class MadeUpGate {
   GateInput input;
   GatePolicy policy;
   Baseline baseline;
-  Suppressions suppressions;
+  suppress::Suppressions suppressions;
   std::unique_ptr<render::ReportView> view;
   GateResult result;
 };

@@ -207,7 +207,7 @@ constexpr char kTraceFile[] =
 TEST_F(ImportTest, WhatALogDoesNotSayIsNull) {
   Import(kTraceFile);
   const auto view = render::ReportView::Create(trace_.analysis, *symbols_, "");
-  render::StringSink sink;
+  words::StringSink sink;
   render::RenderJson(*view, 10, sink);
   const auto report = nlohmann::json::parse(sink.text());
   for (const char* key : {"start_time", "end", "exit_status"}) {

@@ -58,7 +58,7 @@ TEST(ReloadsTest, AnEventStreamHasItsFramesToo) {
                             });
   const auto view = render::ReportView::Create(trace->analysis, symbols, "");
   ASSERT_TRUE(view.ok());
-  render::StringSink out;
+  words::StringSink out;
   ASSERT_TRUE(viewers::RenderHeaptrack(*view, path, trace->stacks.get(), out).ok());
   EXPECT_THAT(out.text(), testing::ContainsRegex("\na 64 2\n\\+ 0\n(c [0-9a-f]+\n)?\\+ 0\n(c [0-9a-f]+\n)?\\+ 0\n"))
       << "one kind of allocation, whose stack has two places\n" << out.text();

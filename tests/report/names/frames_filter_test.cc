@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "format/records.h"
 
-namespace memtrace::report::render {
+namespace memtrace::report::names {
 namespace {
 
 TEST(QualifiedNameTest, DropsReturnTypeAndParameters) {
@@ -323,4 +323,4 @@ TEST_F(CutTest, NeverLeavesNothing) {
 }
 
 }  // namespace
-}  // namespace memtrace::report::render
+}  // namespace memtrace::report::names

@@ -552,8 +552,8 @@ PagesReport Hostile() {
 
 TEST(PagesReportTest, EscapesNamesInEveryFormat) {
   const PagesReport report = Hostile();
-  const auto text_of = [&](const std::function<void(render::Sink&)>& render) {
-    render::StringSink sink;
+  const auto text_of = [&](const std::function<void(words::Sink&)>& render) {
+    words::StringSink sink;
     render(sink);
     EXPECT_FALSE(sink.text().empty());
     EXPECT_THAT(sink.text(), Not(HasSubstr("\x1b")));
@@ -562,16 +562,16 @@ TEST(PagesReportTest, EscapesNamesInEveryFormat) {
   };
   PagesTextOptions options;
   options.maps = true;
-  text_of([&](render::Sink& out) { RenderPagesText(report, options, out); });
+  text_of([&](words::Sink& out) { RenderPagesText(report, options, out); });
   for (const PagesTable table : {PagesTable::kRegions, PagesTable::kMappings, PagesTable::kUnits,
                                  PagesTable::kAlerts}) {
-    const std::string csv = text_of([&](render::Sink& out) { RenderPagesCsv(report, table, out); });
+    const std::string csv = text_of([&](words::Sink& out) { RenderPagesCsv(report, table, out); });
     EXPECT_THAT(csv, Not(HasSubstr(",=cmd")));
   }
-  text_of([&](render::Sink& out) { RenderPagesJson(report, out); });
-  text_of([&](render::Sink& out) { RenderPagesRaw(report, out); });
+  text_of([&](words::Sink& out) { RenderPagesJson(report, out); });
+  text_of([&](words::Sink& out) { RenderPagesRaw(report, out); });
   for (const auto render : {RenderPagesSvg, RenderPagesHtml}) {
-    const std::string page = text_of([&](render::Sink& out) { render(report, out); });
+    const std::string page = text_of([&](words::Sink& out) { render(report, out); });
     EXPECT_THAT(page, Not(HasSubstr("<script")));
     EXPECT_THAT(page, Not(HasSubstr("<img")));
     EXPECT_THAT(page, HasSubstr("prefers-color-scheme: dark"));

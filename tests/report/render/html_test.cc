@@ -48,7 +48,7 @@ std::string Unpacked(const std::string& base64) {
 }
 
 std::string Packed(const std::string& text, size_t piece) {
-  render::StringSink out;
+  words::StringSink out;
   html::DeflatedBase64 sink(&out);
   for (size_t i = 0; i < text.size(); i += piece) sink.Write(absl::string_view(text).substr(i, piece));
   sink.Finish();
@@ -79,7 +79,7 @@ Parts Split(const std::string& page) {
 }
 
 Parts PageOf(const render::ReportView& view) {
-  render::StringSink out;
+  words::StringSink out;
   render::RenderHtml(view, render::kHtmlRows, out);
   return Split(out.text());
 }
@@ -146,7 +146,7 @@ TEST_F(HtmlPageTest, HoldsTheDocumentOfFormatJson) {
   json report = document["report"];
   ReplaceStacks(&report, &document);
 
-  render::StringSink out;
+  words::StringSink out;
   render::RenderJson(view, render::kAllRows, out);
   json expected = json::parse(out.text());
   ReplaceStacks(&expected, nullptr);

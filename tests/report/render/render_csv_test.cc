@@ -43,7 +43,7 @@ std::vector<Row> Parsed(const std::string& text) {
 
 std::vector<Row> Rendered(const ReportView& view, CsvTable table, size_t top = kAllRows,
                           SortColumn sort = SortColumn::kTotal) {
-  StringSink sink;
+  words::StringSink sink;
   RenderCsv(view, table, sort, top, sink);
   return Parsed(sink.text());
 }

@@ -12,7 +12,7 @@ namespace {
 using nlohmann::json;
 
 json Rendered(const ReportView& view, size_t top = kAllRows) {
-  StringSink sink;
+  words::StringSink sink;
   RenderJson(view, top, sink);
   return json::parse(sink.text());
 }
@@ -99,7 +99,7 @@ TEST(JsonTest, PagesAndFaultsAreOfAllBlocksOfASiteOrNotKnown) {
   for (const char* key : {"minor_faults", "major_faults", "resident_bytes", "untouched_bytes", "pinned_bytes"}) {
     EXPECT_TRUE(told(key).is_null()) << key;
   }
-  StringSink csv;
+  words::StringSink csv;
   RenderCsv(trace.View(), CsvTable::kSites, SortColumn::kTotal, kAllRows, csv);
   EXPECT_NE(csv.text().find(",,,\r\n"), std::string::npos);
 }
@@ -108,7 +108,7 @@ TEST(JsonTest, SitesAreInTheOrderThatWasAskedFor) {
   MadeUp trace;
   Filled(trace);
   const auto first = [&](SortColumn sort) {
-    StringSink sink;
+    words::StringSink sink;
     RenderJson(trace.View(), 1, sink, nullptr, sort);
     return json::parse(sink.text())["sites"][0];
   };
@@ -256,7 +256,7 @@ TEST(JsonTest, HostileNamesStayStrings) {
   trace.analysis.process.command = {hostile};
   trace.analysis.threads.push_back({.tid = 1, .name = hostile});
   trace.analysis.coverage.notes.push_back(hostile);
-  StringSink sink;
+  words::StringSink sink;
   RenderJson(trace.View(), kAllRows, sink);
   for (const char c : sink.text()) EXPECT_TRUE(c == '\n' || (c & 0x80) || c >= 0x20);
   const json report = json::parse(sink.text());

@@ -55,7 +55,7 @@ std::string Text(const ReportView& view, TextSection section = TextSection::kLea
 }
 
 json Json(const ReportView& view) {
-  StringSink out;
+  words::StringSink out;
   RenderJson(view, kAllRows, out);
   return json::parse(out.text());
 }
@@ -306,7 +306,7 @@ TEST(LeakJsonTest, HasTheRecordsAndTheScans) {
 
 TEST(LeakCsvTest, HasARowForEachRecord) {
   Leaky trace;
-  StringSink out;
+  words::StringSink out;
   RenderCsv(trace.View(), CsvTable::kLeaks, SortColumn::kTotal, kAllRows, out);
   EXPECT_THAT(out.text(), HasSubstr("scan,record,indirect_bytes,indirect_blocks\r\n"));
   EXPECT_THAT(out.text(), HasSubstr("definite,16,1,malloc,"));

@@ -7,7 +7,7 @@ namespace memtrace::report::render {
 namespace {
 
 std::string MtraceOf(const ReportView& view) {
-  StringSink sink;
+  words::StringSink sink;
   RenderMtrace(view, sink);
   return sink.text();
 }

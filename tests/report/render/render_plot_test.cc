@@ -94,10 +94,10 @@ TEST(BarsTest, EveryLineIsAsWideAsTheValues) {
   utf8.utf8 = true;
   const std::vector<double> values = {0, 1, 3, 7, 20, 100, 0.001, 55};
   for (const std::string& line : Bars(values, 100, 5, utf8)) {
-    EXPECT_EQ(DisplayWidth(line), values.size());
+    EXPECT_EQ(words::DisplayWidth(line), values.size());
   }
   for (double value = 0; value <= 100; value += 0.7) {
-    EXPECT_LE(DisplayWidth(HorizontalBar(value, 100, 20, utf8)), 20u);
+    EXPECT_LE(words::DisplayWidth(HorizontalBar(value, 100, 20, utf8)), 20u);
     EXPECT_EQ(HorizontalBar(value, 100, 20, utf8).empty(), value == 0);
   }
 }

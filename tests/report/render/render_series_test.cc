@@ -128,13 +128,14 @@ TEST_F(SeriesTest, TextFitsTheTerminal) {
     const std::string text = Text(width);
     size_t begin = 0;
     for (size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
-      EXPECT_LE(DisplayWidth(text.substr(begin, end - begin)), width) << text.substr(begin, end - begin);
+      EXPECT_LE(words::DisplayWidth(text.substr(begin, end - begin)), width)
+          << text.substr(begin, end - begin);
     }
   }
 }
 
 TEST_F(SeriesTest, CsvHasARecordForEachSiteAndStep) {
-  StringSink out;
+  words::StringSink out;
   SeriesCsv(made_up_.View(), SIZE_MAX, out);
   const std::string text = out.text();
   EXPECT_EQ(text.substr(0, text.find("\r\n")),
@@ -159,13 +160,13 @@ TEST_F(SeriesTest, SaysWhatWasChosen) {
   made_up_.analysis.range.from_ns = 1'000'000'000;
   const auto view = made_up_.View();
   EXPECT_THAT(SeriesText(view, {}), HasSubstr("blocks allocated from 1.00 s to 10.0 s"));
-  StringSink out;
+  words::StringSink out;
   SeriesJson(view, 1, out);
   EXPECT_EQ(nlohmann::json::parse(out.text()).at("only").at(0), "blocks allocated from 1.00 s to 10.0 s");
 }
 
 TEST_F(SeriesTest, JsonHasListsOfOneLength) {
-  StringSink out;
+  words::StringSink out;
   SeriesJson(made_up_.View(), 1, out);
   const auto json = nlohmann::json::parse(out.text());
   EXPECT_EQ(json.at("schema"), "memtrace-series/1");

@@ -135,7 +135,7 @@ TEST_F(SummaryTest, DoesNotTakeForNothingWhatIsNotKnown) {
 TEST_F(SummaryTest, IsInTheTextAndInTheDocument) {
   process_.host = "v\033[31mm";
   const ReportView view = trace_.View();
-  StringSink document;
+  words::StringSink document;
   RenderJson(view, kAllRows, document);
   const auto summary = nlohmann::json::parse(document.text())["summary"];
   const std::vector<Fact> facts = SummaryFacts(view);

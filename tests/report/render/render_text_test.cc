@@ -134,7 +134,7 @@ void ExpectGolden(const std::string& text, const std::string& name) {
 
 void ExpectFits(const std::string& text, size_t width) {
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
-    EXPECT_LE(DisplayWidth(line), width) << line;
+    EXPECT_LE(words::DisplayWidth(line), width) << line;
     EXPECT_FALSE(!line.empty() && line.back() == ' ') << "trailing blank: " << line;
   }
 }
@@ -163,7 +163,7 @@ TEST(TextReportTest, ANameInASentenceTakesThreeLinesAtMost) {
   TextOptions options;
   options.style.width = 80;
   const std::string name = NameInSentence(function, "/work/src/deep.cc:7", options);
-  EXPECT_LE(DisplayWidth(name), 3 * 67u);
+  EXPECT_LE(words::DisplayWidth(name), 3 * 67u);
   EXPECT_TRUE(absl::EndsWith(name, " deep.cc:7")) << name;
   EXPECT_EQ(NameInSentence("f(int)", "/work/src/deep.cc:7", options), "f(int) /work/src/deep.cc:7");
   options.full = true;

@@ -181,7 +181,7 @@ TEST(RingsTextTest, FitsTheWidthAndSaysWhatItLeavesOut) {
     for (const bool utf8 : {false, true}) {
       const std::string text = TextOf(tree, options, width, utf8);
       for (const absl::string_view line : absl::StrSplit(text, '\n')) {
-        EXPECT_LE(render::DisplayWidth(line), width) << line;
+        EXPECT_LE(words::DisplayWidth(line), width) << line;
       }
       EXPECT_THAT(text, HasSubstr("and 1 more"));
       EXPECT_THAT(text, HasSubstr("! something is not known"));
@@ -214,7 +214,7 @@ TEST(RingsTextTest, WhatWasNotLookedForIsNotZero) {
   RingsOptions options;
   options.footprints = false;
   EXPECT_THAT(TextOf(tree, options, 80), Not(HasSubstr("text")));
-  render::StringSink out;
+  words::StringSink out;
   RenderRingsCsv(tree, **tree.Find("src/main.cc", "/"), options, out);
   EXPECT_THAT(out.text(), HasSubstr("src/main.cc,file,5,0,0,0,0,0,0,0,0,0,,,\r\n"));
 }
@@ -229,7 +229,7 @@ TEST(RingsTextTest, NamesAreHarmless) {
 TEST(RingsDataTest, JsonIsNodesInNodes) {
   SourceTree tree;
   Fill(&tree);
-  render::StringSink out;
+  words::StringSink out;
   RenderRingsJson(tree, **tree.Find("src/net", "/"), "app.mtr", {}, out);
   const nlohmann::json json = nlohmann::json::parse(out.text());
   EXPECT_EQ(json["schema"], "memtrace-rings/1");
@@ -246,7 +246,7 @@ TEST(RingsDataTest, SaysWhatWasChosen) {
   Fill(&tree);
   RingsOptions options;
   options.only = {"sites that match /net/: 2"};
-  render::StringSink out;
+  words::StringSink out;
   RenderRingsJson(tree, **tree.Find("src/net", "/"), "app.mtr", options, out);
   EXPECT_EQ(nlohmann::json::parse(out.text())["only"][0], "sites that match /net/: 2");
   EXPECT_THAT(RenderRingsText(tree, **tree.Find("src/net", "/"), "app.mtr", options),
@@ -256,7 +256,7 @@ TEST(RingsDataTest, SaysWhatWasChosen) {
 TEST(RingsDataTest, CsvHasARowForEachNode) {
   SourceTree tree;
   Fill(&tree);
-  render::StringSink out;
+  words::StringSink out;
   RenderRingsCsv(tree, **tree.Find("src/main.cc", "/"), {}, out);
   EXPECT_EQ(out.text(),
             "path,kind,live_bytes,live_blocks,bytes_allocated,allocations,bytes_at_peak,"

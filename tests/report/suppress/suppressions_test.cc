@@ -11,7 +11,7 @@
 #include "report/suppress/suppressions.h"
 #include "tests/report/render/render_made_up.h"
 
-namespace memtrace::report::gate {
+namespace memtrace::report::suppress {
 namespace {
 
 using format::AllocFunction;
@@ -489,7 +489,7 @@ TEST(GeneratedSuppressionTest, AllowsForWhatMemcheckSeesOfTheAllocator) {
 // A function of the program may be called as libc's that start threads are.
 TEST(GeneratedSuppressionTest, AProgramsOwnCloneIsAFrameLikeOthers) {
   std::vector<Frame> stack = {Named("node_new"), Named("clone"), Named("start_thread"), Named("use"), Main(), Below()};
-  for (Frame& frame : stack) frame.role = render::RoleOf(frame, 0);
+  for (Frame& frame : stack) frame.role = names::RoleOf(frame, 0);
   const Frames frames = {stack[0], stack[1], stack[2], stack[3], stack[4], stack[5]};
   const std::string text = SuppressionFor("n", "", AllocFunction::kMalloc, frames.pointers());
   EXPECT_THAT(text, HasSubstr("   fun:node_new\n   fun:clone\n   fun:start_thread\n   fun:use\n   fun:main\n}"));
@@ -505,4 +505,4 @@ TEST(ValgrindSuppressionTest, TheLastNameOfAFunctionWithAnArrowIsFound) {
 }
 
 }  // namespace
-}  // namespace memtrace::report::gate
+}  // namespace memtrace::report::suppress

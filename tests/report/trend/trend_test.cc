@@ -300,11 +300,11 @@ TEST(TrendFormatsTest, FitTheirWidthAndEscapeNames) {
       EXPECT_THAT(text, HasSubstr("GROWING"));
       EXPECT_THAT(text, Not(HasSubstr("\x1b")));
       for (const absl::string_view line : absl::StrSplit(text, '\n')) {
-        EXPECT_LE(render::DisplayWidth(line), width) << line;
+        EXPECT_LE(words::DisplayWidth(line), width) << line;
       }
     }
   }
-  render::StringSink json, csv;
+  words::StringSink json, csv;
   RenderTrendJson(*trend, SIZE_MAX, json);
   const auto parsed = nlohmann::json::parse(json.text());
   EXPECT_EQ(parsed["schema"], "memtrace-trend/1");
@@ -321,7 +321,7 @@ TEST(TrendFormatsTest, SayThatOnlySomeSitesWereLookedAt) {
   options.match = "Other|More";
   const auto trend = FindTrends(history, options);
   EXPECT_THAT(RenderTrendText(*trend, "history", {}), HasSubstr("sites that match /Other|More/"));
-  render::StringSink json;
+  words::StringSink json;
   RenderTrendJson(*trend, SIZE_MAX, json);
   EXPECT_EQ(nlohmann::json::parse(json.text())["match"], "Other|More");
 }

@@ -394,7 +394,7 @@ TEST_F(CompareTest, SidesFitTheTerminal) {
   EXPECT_THAT(text, HasSubstr("agree  definite 1,151,616 bytes in 11,996 blocks, possible "
                               "1,151,616 bytes in\n         11,996 blocks\n"));
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
-    EXPECT_LE(render::DisplayWidth(line), 80u) << line;
+    EXPECT_LE(words::DisplayWidth(line), 80u) << line;
   }
 }
 
@@ -411,7 +411,7 @@ TEST_F(CompareTest, TextAndJsonSayTheSame) {
   EXPECT_THAT(text, HasSubstr("here   reachable 10 bytes in 2 blocks\n"));
   EXPECT_THAT(text, HasSubstr("there  definite 10 bytes in 2 blocks\n"));
   EXPECT_THAT(text, HasSubstr("f  a.c:1\n"));
-  render::StringSink json;
+  words::StringSink json;
   RenderComparisonJson(analysis_, there_, comparison, json);
   EXPECT_THAT(json.text(), HasSubstr("\"schema\": \"memtrace-compare/1\""));
   EXPECT_THAT(json.text(), HasSubstr("\"verdict\":\"kind differs\""));

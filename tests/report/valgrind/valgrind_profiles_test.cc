@@ -21,13 +21,13 @@ namespace {
 using testing::HasSubstr;
 
 std::string Massif(MadeUp& made_up) {
-  StringSink out;
+  words::StringSink out;
   RenderMassif(made_up.View(), out);
   return out.text();
 }
 
 nlohmann::json Dhat(MadeUp& made_up) {
-  StringSink out;
+  words::StringSink out;
   RenderDhat(made_up.View(), out);
   return nlohmann::json::parse(out.text());
 }
@@ -139,7 +139,7 @@ TEST(ProfilesTest, SayWhatTheyAreOf) {
   made_up.analysis.selection.sites = true;
   made_up.analysis.range.from_ns = 1'000'000'000;
   const ReportView view = made_up.View("tree.cc");
-  StringSink massif, dhat;
+  words::StringSink massif, dhat;
   RenderMassif(view, massif);
   const std::string only = "only blocks allocated from 1.00 s to 2.00 s; only sites that match /tree.cc/: 1";
   EXPECT_THAT(massif.text(), testing::StartsWith("desc: memtrace app.42.mtr; " + only + "\ncmd: ./app --fast 'two words'\n"));
@@ -236,7 +236,7 @@ TEST(DhatTest, TheViewerBuildsItsTree) {
     GTEST_SKIP() << "dh_view.js or node is not installed";
   }
   MadeUpLeaks made_up;
-  StringSink out;
+  words::StringSink out;
   RenderDhat(made_up.View(), out);
   const std::filesystem::path script =
       std::filesystem::path(testing::TempDir()) / ("dh_view_" + std::to_string(getpid()) + ".js");

@@ -28,7 +28,7 @@ using testing::Not;
 std::string Text(MadeUp& made_up, ValgrindStyle style = {}, const std::string& match = "") {
   const ReportView view = made_up.View(match);
   style.version = "1.2.3";
-  StringSink out;
+  words::StringSink out;
   EXPECT_TRUE(RenderValgrindText(view, CollectLosses(view, {}), style, out).ok());
   return out.text();
 }
@@ -37,7 +37,7 @@ std::string Xml(MadeUp& made_up, ValgrindStyle style = {}, const std::string& ma
   const ReportView view = made_up.View(match);
   style.version = "1.2.3";
   style.tool_command = {"memtrace", "report"};
-  StringSink out;
+  words::StringSink out;
   EXPECT_TRUE(RenderValgrindXml(view, CollectLosses(view, {}), style, out).ok());
   return out.text();
 }
@@ -209,7 +209,7 @@ TEST(ValgrindTextTest, NoScanIsNoReport) {
   const LossList list = CollectLosses(view, {});
   ASSERT_EQ(list.losses.size(), 3u);
   EXPECT_EQ(list.losses[0].kind, LeakKind::kUnfreed);
-  StringSink out;
+  words::StringSink out;
   const absl::Status text = RenderValgrindText(view, list, {}, out);
   EXPECT_FALSE(text.ok());
   EXPECT_THAT(std::string(text.message()), HasSubstr("was not scanned"));
@@ -235,7 +235,7 @@ TEST(ValgrindXmlTest, OfAProgramThatASignalEndedHasTheErrorsAndTheSignal) {
   error.stack = {LossFrame{.function = "free"}};
   error.block = "Address 0x4a44040 is 0 bytes inside a block of size 8 free'd";
   style.free_errors = {error};
-  StringSink out;
+  words::StringSink out;
   RenderValgrindXmlWithoutLeaks(made_up.View(), style, out);
   const std::string& xml = out.text();
   EXPECT_THAT(xml, HasSubstr("  <line>Note: the leaks are not known: its memory was not scanned, "
@@ -258,7 +258,7 @@ TEST(ValgrindXmlTest, IsNotWrittenWhereNothingIsKnown) {
   MadeUpLeaks made_up;
   made_up.analysis.leak_scans.clear();
   ValgrindStyle style;
-  StringSink out;
+  words::StringSink out;
   RenderValgrindXmlWithoutLeaks(made_up.View(), style, out);
   style.free_errors.resize(1);
   style.free_errors[0].suppressed = true;
@@ -302,7 +302,7 @@ TEST(ValgrindXmlTest, HasTheSuppressionsThatWereAskedFor) {
   style.suppression_for = [](const Loss&) {
     return "{\n   <a name>\n   Memcheck:Leak\n   match-leak-kinds: definite\n   fun:malloc\n   obj:/lib/a]]>b.so\n   ...\n}\n";
   };
-  StringSink out;
+  words::StringSink out;
   ASSERT_TRUE(RenderValgrindXml(view, CollectLosses(view, {}), style, out).ok());
   const std::string& xml = out.text();
   EXPECT_THAT(xml, testing::HasSubstr("  <suppression>\n    <sname>&lt;a name&gt;</sname>\n    <skind>Memcheck:Leak</skind>\n"

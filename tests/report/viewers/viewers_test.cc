@@ -19,19 +19,19 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 std::string Folded(MadeUp& made_up, SiteMeasure measure) {
-  render::StringSink out;
+  words::StringSink out;
   RenderFolded(made_up.View(), measure, out);
   return out.text();
 }
 
 std::string Callgrind(MadeUp& made_up, SiteMeasure measure) {
-  render::StringSink out;
+  words::StringSink out;
   RenderCallgrind(made_up.View(), measure, out);
   return out.text();
 }
 
 nlohmann::json Speedscope(MadeUp& made_up, SiteMeasure measure) {
-  render::StringSink out;
+  words::StringSink out;
   RenderSpeedscope(made_up.View(), measure, out);
   return nlohmann::json::parse(out.text());
 }
@@ -178,7 +178,7 @@ TEST(CallgrindTest, SaysWhatItIsOf) {
   MadeUp made_up;
   made_up.AddSite(made_up.Stack({{"f", "a.c", 1}, {"main", "b.c", 7}}), 3, 10, 1);
   made_up.analysis.selection.sizes = {4096, UINT64_MAX};
-  render::StringSink out;
+  words::StringSink out;
   RenderCallgrind(made_up.View("a.c"), SiteMeasure::kLive, out);
   EXPECT_THAT(out.text(), HasSubstr("'two words'\ndesc: only sites that match /a.c/: 1; only blocks of 4.00 KiB and more\n"
                                     "positions: line\n"));
@@ -208,7 +208,7 @@ TEST(CallgrindTest, NamesCannotBreakALine) {
 
 TEST(PprofTest, IsGzipOrSaysWhatItNeeds) {
   MadeUpLeaks made_up;
-  render::StringSink out;
+  words::StringSink out;
   const absl::Status status = RenderPprof(made_up.View(), SiteMeasure::kLive, out);
   if (HasPprof()) {
     EXPECT_TRUE(status.ok()) << status;

@@ -8,7 +8,7 @@
 
 #include "report/words/shell_words.h"
 
-namespace memtrace::report::render {
+namespace memtrace::report::words {
 namespace {
 
 TEST(EscapeTest, NoControlCharacterReachesTheTerminal) {
@@ -132,4 +132,4 @@ TEST(ShellWordTest, ACommandHasItsEmptyWordsToo) {
 }
 
 }  // namespace
-}  // namespace memtrace::report::render
+}  // namespace memtrace::report::words

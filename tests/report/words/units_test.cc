@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace memtrace::report::render {
+namespace memtrace::report::words {
 namespace {
 
 TEST(UnitsTest, BytesAreBinaryWithThreeDigits) {
@@ -60,4 +60,4 @@ TEST(UnitsTest, TimesAreUtc) {
 }
 
 }  // namespace
-}  // namespace memtrace::report::render
+}  // namespace memtrace::report::words
