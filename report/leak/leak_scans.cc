@@ -17,6 +17,18 @@ absl::string_view ReasonName(format::ScanReason reason) {
   return "unknown";
 }
 
+absl::string_view ReasonText(format::ScanReason reason, const ProcessInfo& process) {
+  switch (reason) {
+    case format::ScanReason::kExitLate:
+      return process.exit_at_once ? "at the exit, which ran no destructors"
+                                  : "at the exit, after the destructors";
+    case format::ScanReason::kExitEarly: return "at the exit, before the destructors";
+    case format::ScanReason::kRequest: return "at the program's request";
+    case format::ScanReason::kOutside: return "asked for from outside";
+  }
+  return "for a reason this version does not know";
+}
+
 absl::string_view ShowName(format::ScanShow show) {
   switch (show) {
     case format::ScanShow::kAny: return "any";

@@ -11,11 +11,14 @@
 
 namespace memtrace::report {
 struct Analysis;
+struct ProcessInfo;
 }
 
 namespace memtrace::report::leak {
 
 absl::string_view ReasonName(format::ScanReason reason);  // "exit-late"
+// The same in words: "at the exit, after the destructors".
+absl::string_view ReasonText(format::ScanReason reason, const ProcessInfo& process);
 absl::string_view ShowName(format::ScanShow show);        // "any"
 
 // It looked at what the program left behind.

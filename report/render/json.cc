@@ -351,8 +351,10 @@ void RenderJson(const ReportView& view, size_t top, words::Sink& out, const Grap
                [&](const SiteGroup& group) { return LeakJson(view, group); }, out);
     member("leaks_total", view.unfreed().size());
   }
+  member("leak_kinds", LeakKindsJson());
   out.Write(",\n  \"leak_scans\": ");
-  WriteArray(analysis.leak_scans, kAllRows, LeakScanJson, out);
+  WriteArray(analysis.leak_scans, kAllRows,
+             [&](const LeakScan& scan) { return LeakScanJson(scan, analysis.process); }, out);
   member("leak_scan", view.leak_scan() != nullptr ? Json(view.leak_scan()->number) : Json());
   member("no_leak_scan", view.leak_scan() != nullptr ? Json() : Json(leak::WhyNoScan(analysis)));
   out.Write(",\n  \"sites\": ");
@@ -368,6 +370,7 @@ void RenderJson(const ReportView& view, size_t top, words::Sink& out, const Grap
                                                           : Json(Seconds(analysis.shutdown_ns)));
   member("faults", FaultsJson(view, top));
   member("resident", ResidentJson(view, top));
+  member("resident_parts", ResidentPartsJson());
   WritePressure(analysis.pressure, out);
   out.Write(",\n  \"threads\": ");
   WriteArray(analysis.threads, kAllRows,

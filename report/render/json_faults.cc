@@ -101,11 +101,15 @@ Json FaultsJson(const ReportView& view, size_t top) {
                      {"last_lost_s", details.last_lost_ns == 0 || details.last_lost_ns == UINT64_MAX
                                          ? Json() : Json(Seconds(details.last_lost_ns))},
                      {"not_seen", SumsJson(details.not_told)}};
-  Json kinds = Json::object();
+  Json by_kind = Json::object(), kinds = Json::object();
   for (size_t i = 0; i < kMemoryKinds; ++i) {
-    kinds[std::string(MemoryKindName(static_cast<MemoryKind>(i)))] = SumsJson(details.by_kind[i]);
+    const auto kind = static_cast<MemoryKind>(i);
+    const std::string name(MemoryKindName(kind));
+    by_kind[name] = SumsJson(details.by_kind[i]);
+    kinds[name] = std::string(MemoryKindText(kind));
   }
-  json["by_memory"] = std::move(kinds);
+  json["by_memory"] = std::move(by_kind);
+  json["memory_kinds"] = std::move(kinds);
   const auto list = [&](const auto& rows, auto to_json) {
     Json array = Json::array();
     for (size_t i = 0; i < rows.size() && i < top; ++i) array.push_back(to_json(rows[i]));

@@ -64,9 +64,19 @@ Json LeakTotalsJson(const std::array<LeakAmount, kLeakKinds>& totals) {
   return json;
 }
 
-Json LeakScanJson(const LeakScan& scan) {
+Json LeakKindsJson() {
+  Json json = Json::object();
+  for (size_t i = 0; i < kLeakKinds; ++i) {
+    const auto kind = static_cast<LeakKind>(i);
+    json[KindName(kind)] = std::string(KindPhrase(kind));
+  }
+  return json;
+}
+
+Json LeakScanJson(const LeakScan& scan, const ProcessInfo& process) {
   Json json = {{"number", scan.number},
                {"reason", std::string(leak::ReasonName(scan.reason))},
+               {"when", std::string(leak::ReasonText(scan.reason, process))},
                {"show", std::string(leak::ShowName(scan.show))},
                {"label", scan.label},
                {"time_s", Seconds(scan.time_ns)}};

@@ -67,4 +67,13 @@ Json ResidentJson(const ReportView& view, size_t top) {
   return list;
 }
 
+Json ResidentPartsJson() {
+  Json json = Json::object();
+  for (size_t i = 0; i < kRssParts; ++i) {
+    const auto part = static_cast<RssPart>(i);
+    json[std::string(RssPartName(part))] = std::string(RssPartText(part));
+  }
+  return json;
+}
+
 }  // namespace memtrace::report::render

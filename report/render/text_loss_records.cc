@@ -19,17 +19,7 @@ namespace memtrace::report::render {
 namespace {
 
 std::string InstantText(const LeakScan& scan, const ProcessInfo& process) {
-  std::string what;
-  switch (scan.reason) {
-    case format::ScanReason::kExitLate:
-      what = process.exit_at_once ? "at the exit, which ran no destructors"
-                                  : "at the exit, after the destructors";
-      break;
-    case format::ScanReason::kExitEarly: what = "at the exit, before the destructors"; break;
-    case format::ScanReason::kRequest: what = "at the program's request"; break;
-    case format::ScanReason::kOutside: what = "asked for from outside"; break;
-    default: what = "for a reason this version does not know";
-  }
+  std::string what(leak::ReasonText(scan.reason, process));
   if (!scan.label.empty()) absl::StrAppend(&what, " (", words::EscapeControls(scan.label), ")");
   return absl::StrCat("scan ", scan.number, ", ", what, ", at ", words::Duration(scan.time_ns));
 }

@@ -73,17 +73,11 @@ describe('the words of the run', () => {
 
 describe('the words of the views', () => {
   test('say when a scan was made', async () => {
-    for (const [scan, process, words] of [
-      [{ reason: 'exit-late' }, {}, 'Scan 1, at the exit, after the destructors, at 2.00 s.'],
-      [{ reason: 'exit-late' }, { exit_at_once: true }, 'Scan 1, at the exit, which ran no destructors, at 2.00 s.'],
-      [{ reason: 'exit-early' }, { exit_at_once: true }, 'Scan 1, at the exit, before the destructors, at 2.00 s.'],
-      [{ reason: 'request', label: 'warm' }, {}, 'Scan 1, at the program’s request (warm), at 2.00 s.'],
-      [{ reason: 'outside' }, {}, 'Scan 1, asked for from outside, at 2.00 s.'],
+    for (const [scan, words] of [
+      [{}, 'Scan 1, at the exit, after the destructors, at 2.00 s.'],
+      [{ when: 'at the full moon', label: 'warm' }, 'Scan 1, at the full moon (warm), at 2.00 s.'],
     ]) {
-      altered('ordinary.html', 'words.html', ({ report }) => {
-        Object.assign(report.leak_scans[0], { label: '', time_s: 2 }, scan);
-        Object.assign(report.process, process);
-      });
+      altered('ordinary.html', 'words.html', ({ report }) => Object.assign(report.leak_scans[0], { label: '', time_s: 2 }, scan));
       await on('words.html', '#view=leaks', async (page) => {
         assert.equal(await page.locator('#panel-leaks p.note').filter({ hasText: 'Scan' }).textContent(), words);
       });

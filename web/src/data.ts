@@ -52,7 +52,7 @@ export interface Point {
 export interface Amount { bytes: number; blocks: number }
 
 export interface LeakScan {
-  number: number; reason: string; label: string; time_s: number; state: string;
+  number: number; reason: string; when: string; label: string; time_s: number; state: string;
   failure: string | null; notes: string[]; totals: { [kind: string]: Amount } | null; of_runtime: Amount;
   frees_unseen: boolean;
 }
@@ -137,7 +137,7 @@ export interface Report {
     pid: number; ppid: number; command: string[]; command_line: string; executable: string; build_id: string; host: string;
     working_directory: string; start_time: string | null; duration_s: number;
     exit_work_s: number; end: string | null;
-    exit_status: number | null; end_signal: number | null; exit_at_once?: boolean; forked: boolean; sample_bytes: number;
+    exit_status: number | null; end_signal: number | null; forked: boolean; sample_bytes: number;
     oom_killed?: boolean | null; oom_evidence?: string | null; memory_limit_bytes?: number | null;
   };
   range: { from_s: number; to_s: number; whole: boolean; match: string; only: string[] };
@@ -158,7 +158,7 @@ export interface Report {
     reallocations: number; estimated: boolean; [key: string]: unknown;
   };
   summary: { label: string; text: string }[];  // what is told of the run as a whole
-  leaks: Leak[]; leaks_total: number;
+  leaks: Leak[]; leaks_total: number; leak_kinds: { [kind: string]: string };
   leak_scans: LeakScan[]; leak_scan: number | null; no_leak_scan: string | null;
   sites: Site[]; sites_total: number; growing: GrowingCaller[];
   timeline: { interval_s: number; points: Point[]; stacked?: Stacked };
@@ -169,6 +169,7 @@ export interface Report {
     words?: string[];  // what was found, in sentences
     thrash?: { from_s: number; to_s: number; refaults: number; live_bytes: number }[];
     account?: { [part: string]: FaultCount | number | null }; by_memory?: { [kind: string]: FaultCount };
+    memory_kinds?: { [kind: string]: string };
     ns_per_minor?: number;  // 0: not measured
     sites?: FaultSite[]; places?: (FaultCount & { memory: string; name: string })[]; touched_by?: Toucher[];
     mappings?: (FaultCount & { file: string; stack: number })[];
@@ -183,7 +184,7 @@ export interface Report {
   invalid_frees?: { not_looked_for: number; stories: InvalidFree[] };
   mismatches?: { frees_known: boolean; pairs: Mismatch[] };
   lifetimes?: { blocks: number; classes: LifetimeClass[] };
-  resident?: Resident[]; pressure?: Pressure | null;
+  resident?: Resident[]; resident_parts: { [part: string]: string }; pressure?: Pressure | null;
   phases: Phase[]; marks: Mark[]; pools: Pool[];
 }
 

@@ -63,6 +63,27 @@ TEST(JsonTest, HasEveryKeyOfTheSchema) {
              {"live_bytes_vs_minor", "allocated_bytes_vs_minor", "words"});
 }
 
+// What a page shows for them.
+TEST(JsonTest, HasWordsForItsOwnKeys) {
+  MadeUp trace;
+  FaultDetails& details = trace.analysis.fault_details;
+  details.known = true;
+  details.source = format::FaultSource::kUserEvents;
+  RssBridge end;
+  trace.analysis.resident.bridges = {end};
+  const json report = Rendered(Filled(trace).View());
+  EXPECT_EQ(report["leak_kinds"][report["leaks"][0]["kind"].get<std::string>()], "not freed");
+  EXPECT_EQ(report["leak_kinds"]["definite"], "definitely lost");
+  EXPECT_EQ(report["leak_kinds"].size(), kLeakKinds);
+  const auto expect_words = [](const json& of, const json& words) {
+    EXPECT_GT(of.size(), 0u);
+    EXPECT_EQ(of.size(), words.size());
+    for (const auto& [key, value] : of.items()) EXPECT_NE(words.value(key, ""), "") << key;
+  };
+  expect_words(report["faults"]["by_memory"], report["faults"]["memory_kinds"]);
+  expect_words(report["resident"][0]["parts"], report["resident_parts"]);
+}
+
 // Which of a site's blocks have the faults and the pages is not known.
 TEST(JsonTest, PagesAndFaultsAreOfAllBlocksOfASiteOrNotKnown) {
   MadeUp trace;

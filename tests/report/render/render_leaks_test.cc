@@ -212,6 +212,25 @@ TEST(LeakTextTest, AScanThatFailedTellsWhyAndNothingElse) {
   EXPECT_THAT(report["no_leak_scan"], HasSubstr("no memory"));
 }
 
+TEST(LeakTextTest, TextAndDocumentSayInTheSameWordsWhenAScanWasMade) {
+  Leaky trace;
+  Analysis& analysis = trace.analysis;
+  const auto when = [&](format::ScanReason reason, bool exit_at_once) {
+    analysis.leak_scans[0].reason = reason;
+    analysis.process.exit_at_once = exit_at_once;
+    const std::string words = Json(trace.View())["leak_scans"][0]["when"];
+    EXPECT_THAT(Text(trace.View()), HasSubstr("scan 1, " + words + ", at 1.87 s"));
+    return words;
+  };
+  using format::ScanReason;
+  EXPECT_EQ(when(ScanReason::kExitLate, false), "at the exit, after the destructors");
+  EXPECT_EQ(when(ScanReason::kExitLate, true), "at the exit, which ran no destructors");
+  EXPECT_EQ(when(ScanReason::kExitEarly, true), "at the exit, before the destructors");
+  EXPECT_EQ(when(ScanReason::kRequest, false), "at the program's request");
+  EXPECT_EQ(when(ScanReason::kOutside, false), "asked for from outside");
+  EXPECT_EQ(when(static_cast<ScanReason>(9), false), "for a reason this version does not know");
+}
+
 TEST(LeakTextTest, AScanBeforeTheEndSaysSoAndTheUnfreedFollow) {
   Leaky trace;
   trace.analysis.leak_scans[0].reason = format::ScanReason::kRequest;

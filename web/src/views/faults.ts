@@ -3,7 +3,6 @@
 import { Chart } from '../chart';
 import type { FaultCount, FaultSite } from '../data';
 import { h, name, type Child } from '../dom';
-import { memoryWords } from '../memory_words';
 import type { Model, View } from '../model';
 import { plainTable } from '../plain_table';
 import { callerCell, functionCell, placeCell, sentenceOf, shortened } from '../short_name';
@@ -82,7 +81,7 @@ export class FaultsView implements View {
   }
 
   private account(): Child[] {
-    const { account, by_memory, why_not_perf, minor } = this.model.report.faults;
+    const { account, by_memory, memory_kinds = {}, why_not_perf, minor } = this.model.report.faults;
     // Where the trace ends before they were counted, the kernel's sum is of the start alone.
     const parts = ACCOUNT.filter(([key]) => account && key in account && (key !== 'counted' || minor !== null));
     const kinds = Object.entries(by_memory ?? {}).filter(([, value]) => value.minor + value.major > 0);
@@ -92,7 +91,7 @@ export class FaultsView implements View {
       why_not_perf && h('p', { class: 'note' }, name(`Single faults were not seen: ${why_not_perf}`)),
       ...(account ? [h('h3', {}, 'Account'), list(parts.map(([key, title]) => [title, account[key]!]))] : []),
       ...(kinds.length > 0 ? [h('h3', {}, 'By kind of memory'),
-        list(kinds.map(([kind, value]): [string, FaultCount] => [memoryWords(kind), value]))] : []),
+        list(kinds.map(([kind, value]): [string, FaultCount] => [memory_kinds[kind], value]))] : []),
     ];
   }
 
@@ -142,11 +141,11 @@ export class FaultsView implements View {
   // What lies in no block: mappings of the program by who asked for them, and all other memory.
   private others(): Child[] {
     const { stacks } = this.model;
-    const { mappings, places } = this.model.report.faults;
+    const { mappings, places, memory_kinds = {} } = this.model.report.faults;
     const rows = [
       ...(mappings ?? []).map((one) => ({ ...one, what: h('span', {}, 'mapping of ', shortened(stacks.callerName(one.stack)),
         one.file && name(`, ${one.file}`)) })),
-      ...(places ?? []).map((one) => ({ ...one, what: name(`${memoryWords(one.memory)}${one.name ? ` of ${one.name}` : ''}`) })),
+      ...(places ?? []).map((one) => ({ ...one, what: name(`${memory_kinds[one.memory]}${one.name ? ` of ${one.name}` : ''}`) })),
     ].sort((a, b) => b.minor + b.major - a.minor - a.major);
     return rows.length === 0 ? [] : [h('h3', {}, 'Other memory'),
       plainTable(['Memory', 'Minor', 'Major'], rows, (one) => [one.what, count(one.minor), count(one.major)])];

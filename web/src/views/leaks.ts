@@ -1,7 +1,7 @@
 // What was not freed: by kind where the memory was scanned. And what was freed by the wrong function.
 // And what was freed twice.
 
-import type { FreeMoment, Leak, LeakScan } from '../data';
+import type { FreeMoment, Leak } from '../data';
 import { h, name, type Child } from '../dom';
 import type { Model, View } from '../model';
 import { moreText } from '../part_note';
@@ -11,17 +11,6 @@ import { stackList } from '../stack_list';
 import { Table, type Column } from '../table';
 import { bytes, plural, seconds } from '../text';
 import { WholeNote } from '../whole_note';
-
-const KINDS: { [kind: string]: string } = {
-  definite: 'definitely lost', indirect: 'indirectly lost', possible: 'possibly lost',
-  reachable: 'still reachable', unfreed: 'unfreed',
-};
-
-// When a scan was made.
-const MOMENTS: { [reason: string]: string } = {
-  'exit-late': 'at the exit, after the destructors', 'exit-early': 'at the exit, before the destructors',
-  request: 'at the program’s request', outside: 'asked for from outside',
-};
 
 export class LeaksView implements View {
   readonly id = 'leaks';
@@ -33,7 +22,7 @@ export class LeaksView implements View {
   private readonly notes: WholeNote[];
 
   constructor(private readonly model: Model) {
-    const { report, stacks, state, figures } = model;
+    const { report, stacks, state, figures } = model, { leak_kinds: kinds } = report;
     this.notes = [new WholeNote(model), new WholeNote(model)];
     const scanned = report.leak_scan !== null;
     this.title = scanned ? 'Leaks' : 'Unfreed';
@@ -44,8 +33,8 @@ export class LeaksView implements View {
       id, title, number: true, width: '6.5em', value: (leak) => leak[id], cell: (leak) => seconds(leak[id]),
     });
     const columns: Column<Leak>[] = [
-      { id: 'kind', title: 'Kind', width: report.leaks.some((leak) => leak.of_runtime) ? '16em' : '10em', value: (leak) => KINDS[leak.kind] ?? leak.kind,
-        cell: (leak) => h('span', { class: `tag ${leak.of_runtime ? 'reachable' : leak.kind}` }, KINDS[leak.kind] ?? leak.kind, leak.of_runtime && ', the runtime’s') },
+      { id: 'kind', title: 'Kind', width: report.leaks.some((leak) => leak.of_runtime) ? '16em' : '10em', value: (leak) => kinds[leak.kind],
+        cell: (leak) => h('span', { class: `tag ${leak.of_runtime ? 'reachable' : leak.kind}` }, kinds[leak.kind], leak.of_runtime && ', the runtime’s') },
       ...(leads ? [{
         id: 'all', title: 'In all', help: 'Bytes, and those of the blocks that only these lead to', number: true, width: '7em',
         value: withIndirect, cell: (leak: Leak) => figures.bytes(withIndirect(leak)),
@@ -129,11 +118,6 @@ export class LeaksView implements View {
     }
   }
 
-  private moment({ reason }: LeakScan): string {
-    if (reason === 'exit-late' && this.model.report.process.exit_at_once) return 'at the exit, which ran no destructors';
-    return MOMENTS[reason] ?? 'for a reason this version does not know';
-  }
-
   private head(): HTMLElement {
     const { report, state } = this.model;
     if (report.leak_scan === null) {
@@ -141,7 +125,7 @@ export class LeaksView implements View {
         `Nothing is known about what is reachable: ${report.no_leak_scan}. No scan is not the same as no leaks.`);
     }
     const scan = report.leak_scans.find((one) => one.number === report.leak_scan)!;
-    const boxes = Object.keys(KINDS).filter((kind) => scan.totals && kind in scan.totals).map((kind) => {
+    const boxes = Object.keys(report.leak_kinds).filter((kind) => scan.totals && kind in scan.totals).map((kind) => {
       const text = h('span');
       this.amounts.set(kind, text);
       const box = h('input', { type: 'checkbox', value: kind, on: { change: () => {
@@ -149,11 +133,11 @@ export class LeaksView implements View {
         state.set({ kinds: on.length === this.boxes.length ? '' : on.join(',') || 'none' }, true);
       } } });
       this.boxes.push(box);
-      return h('label', { class: 'kind' }, box, ' ', h('span', { class: `tag ${kind}` }, KINDS[kind]),
+      return h('label', { class: 'kind' }, box, ' ', h('span', { class: `tag ${kind}` }, report.leak_kinds[kind]),
         ' ', text);
     });
     return h('div', {},
-      h('p', { class: 'note' }, `Scan ${scan.number}, ${this.moment(scan)}`, scan.label && h('span', {}, ' (', name(scan.label), ')'), `, at ${seconds(scan.time_s)}.`,
+      h('p', { class: 'note' }, `Scan ${scan.number}, ${scan.when}`, scan.label && h('span', {}, ' (', name(scan.label), ')'), `, at ${seconds(scan.time_s)}.`,
         ...scan.notes.map((note) => h('span', { class: 'warning' }, ` ${note}.`))),
       h('fieldset', { class: 'choice' }, h('legend', {}, 'Kinds'), ...boxes));
   }

@@ -3,7 +3,6 @@
 import type { Resident, ResidentSite } from '../data';
 import { h, name } from '../dom';
 import type { Model, View } from '../model';
-import { partWords } from '../memory_words';
 import { callerCell, placeCell } from '../short_name';
 import { stackList } from '../stack_list';
 import { Table } from '../table';
@@ -60,6 +59,6 @@ export class ResidentView implements View {
       h('ul', { class: 'bars' }, ...parts.map(([part, value]) => h('li', {},
         h('span', { class: 'bar', style: { width: `${(100 * value) / parts[0][1]}%` } }),
         h('span', { class: 'value' }, bytes(value), h('small', {}, ` ${share(value, one.rss_bytes)}`)),
-        h('span', { class: 'what' }, partWords(part))))));
+        h('span', { class: 'what' }, this.model.report.resident_parts[part])))));
   }
 }
