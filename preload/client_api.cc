@@ -9,6 +9,7 @@
 #include "preload/client_events.h"
 #include "preload/exported.h"
 #include "preload/leak_scan/leak_scan.h"
+#include "preload/recording_switch.h"
 #include "preload/scan_hints.h"
 
 namespace memtrace {

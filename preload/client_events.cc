@@ -6,6 +6,7 @@
 #include "preload/extended_event.h"
 #include "preload/faults/faults.h"
 #include "preload/faults/page_snapshot.h"
+#include "preload/recording_switch.h"
 #include "preload/usage_samples.h"
 
 namespace memtrace {

@@ -10,11 +10,14 @@
 #include <string_view>
 
 #include "preload/allowed_calls.h"
+#include "preload/append_records.h"
 #include "preload/clock.h"
+#include "preload/lifecycle.h"
 #include "preload/memory_map_record.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"
 #include "preload/recorder.h"
+#include "preload/recording_switch.h"
 #include "preload/seccomp_filter.h"
 #include "preload/signals_blocked.h"
 #include "preload/sys.h"

@@ -3,7 +3,7 @@
 #include <atomic>
 
 #include "format/records.h"
-#include "preload/process.h"
+#include "preload/append_records.h"
 #include "preload/text.h"
 
 namespace memtrace {

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "preload/allowed_calls.h"
+#include "preload/append_records.h"
 #include "preload/clock.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"

@@ -21,7 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "preload/process.h"
+#include "preload/recording_switch.h"
 #include "preload/sys.h"
 #include "preload/text.h"
 

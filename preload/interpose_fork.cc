@@ -8,9 +8,10 @@
 #include <unistd.h>
 
 #include "preload/exported.h"
+#include "preload/fork_child.h"
 #include "preload/interrupted_fork.h"
-#include "preload/lifecycle.h"
 #include "preload/next_functions.h"
+#include "preload/process_end.h"
 #include "preload/real_allocator.h"
 #include "preload/recorder.h"
 #include "preload/thread_state.h"

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "preload/allowed_calls.h"
+#include "preload/append_records.h"
 #include "preload/clock.h"
 #include "preload/descriptor_table.h"
 #include "preload/own_memory.h"

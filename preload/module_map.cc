@@ -7,12 +7,14 @@
 #include <string_view>
 
 #include "format/records.h"
+#include "preload/append_records.h"
 #include "preload/clock.h"
 #include "preload/coverage_notes.h"
 #include "preload/module_view.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"
 #include "preload/recorder.h"
+#include "preload/recording_switch.h"
 #include "preload/text.h"
 #include "preload/unwind/module_epoch.h"
 

@@ -6,6 +6,7 @@
 #include "preload/arch/arch.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"
+#include "preload/recording_switch.h"
 #include "preload/unwind/rule_table.h"
 
 namespace memtrace {

@@ -1,9 +1,5 @@
-// Process: what the whole process shares: the switch, the file, the settings.
-//
-// The switch lies alone on a page that the kernel wipes in a fork child
-// (MADV_WIPEONFORK): the first event of a child finds it 0 and begins a trace of
-// its own, without atfork handlers and without asking for the pid on every event.
-// A vfork child shares the memory, the switch and the ring, and records into them.
+// Process: what the whole process shares besides the recording switch: the file, the settings, the
+// counters.
 
 #ifndef MEMTRACE_PRELOAD_PROCESS_H_
 #define MEMTRACE_PRELOAD_PROCESS_H_
@@ -12,74 +8,14 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "format/record_encoder.h"
+#include "preload/arena_heaps.h"
 #include "preload/config.h"
+#include "preload/text.h"
 #include "preload/trace_file.h"
 
 namespace memtrace {
 
-// ForkSensitivePage::recording, when it is not 0.
-inline constexpr uint32_t kRecordAll = 1, kRecordStopped = 2;
-
-struct alignas(4096) ForkSensitivePage {
-  // kRecordStopped: by the program (memtrace_stop()); blocks are still told, without stacks.
-  std::atomic<uint32_t> recording{0};
-  // 0 while one thread alone has had events. Then: the table of BlockOwners, which is page
-  // aligned, and in the low bits an epoch. A thread that finds another epoch than at its
-  // last stamp takes one: so that no thread rests between two stamps for long while others
-  // go on, and its events are not taken for older than they are.
-  std::atomic<uintptr_t> sharing{0};
-  // 1: this process's recording has ended. What it forks begins one of its own.
-  std::atomic<uint32_t> ended{0};
-  char padding[4072] = {};
-};
-static_assert(sizeof(ForkSensitivePage) == 4096);
-extern ForkSensitivePage g_switch;
-inline constexpr uintptr_t kEpochMask = 4095;
-
 enum class Mode : uint32_t { kNotStarted, kStarting, kRecording, kOff };
-
-// How large the heaps of other arenas were when the trace was told last, by whatever
-// thread. Blocks change hands, so that one thread sees many arenas in turn: each
-// would be news to it every time. Hashed, a few probes; a heap that finds no place is
-// told again, which is harmless.
-class ArenaHeaps {
- public:
-  // True when that is news.
-  bool Update(uintptr_t base, size_t bytes) {
-    const size_t home = base >> 26;
-    for (size_t probe = 0; probe < kProbes; ++probe) {
-      Entry& entry = entries_[(home + probe) % kEntries];
-      uintptr_t found = entry.base.load(std::memory_order_relaxed);
-      if (found == 0) entry.base.compare_exchange_strong(found, base, std::memory_order_relaxed);
-      if (found != 0 && found != base) continue;
-      return entry.bytes.exchange(bytes, std::memory_order_relaxed) != bytes;
-    }
-    return true;
-  }
-  // visit(base, bytes)
-  template <typename Visit>
-  void ForEach(Visit visit) const {
-    for (const Entry& entry : entries_) {
-      const uintptr_t base = entry.base.load(std::memory_order_relaxed);
-      if (base != 0) visit(base, entry.bytes.load(std::memory_order_relaxed));
-    }
-  }
-  void Clear() {
-    for (Entry& entry : entries_) {
-      entry.base.store(0, std::memory_order_relaxed);
-      entry.bytes.store(0, std::memory_order_relaxed);
-    }
-  }
-
- private:
-  static constexpr size_t kEntries = 256, kProbes = 8;
-  struct Entry {
-    std::atomic<uintptr_t> base{0};
-    std::atomic<size_t> bytes{0};
-  };
-  Entry entries_[kEntries];
-};
 
 struct Process {
   std::atomic<Mode> mode{Mode::kNotStarted};
@@ -130,46 +66,6 @@ inline void CountMissedEvent() {
   g_process.file.status().NoteMissed(missed);
 }
 
-// Called when the switch is 0: first event, fork child, or recording is off.
-// True when events are recorded from now on.
-bool EnsureRecording();
-
-// No more events. Told in the trace, if it can still be written.
-void StopRecording(format::RecordingStop why, long error);
-
-// Appends records as one metadata block. `build` gets a RecordEncoder.
-template <size_t kCapacity, typename Build>
-bool AppendRecords(Build build, TraceFile::Keep keep = TraceFile::Keep::kForEver) {
-  uint8_t buffer[kCapacity];
-  format::RecordEncoder encoder(buffer, kCapacity);
-  build(encoder);
-  format::BlockHeader header = {};
-  header.kind = format::BlockKind::kMetadata;
-  header.payload_bytes = header.content_bytes = static_cast<uint32_t>(encoder.size());
-  return g_process.file.Append(header, buffer, keep) && !encoder.overflowed();
-}
-// The same with a buffer mapped for the purpose: long paths, memory maps.
-template <typename Build>
-bool AppendBigRecords(size_t capacity, Build build,
-                      TraceFile::Keep keep = TraceFile::Keep::kForEver);
-
 }  // namespace memtrace
-
-#include "preload/own_memory.h"
-
-template <typename Build>
-bool memtrace::AppendBigRecords(size_t capacity, Build build, TraceFile::Keep keep) {
-  const OwnFaultsScope faults;
-  auto* buffer = static_cast<uint8_t*>(OwnMap(capacity, /*touch=*/false));
-  if (buffer == nullptr) return false;
-  format::RecordEncoder encoder(buffer, capacity);
-  build(encoder);
-  format::BlockHeader header = {};
-  header.kind = format::BlockKind::kMetadata;
-  header.payload_bytes = header.content_bytes = static_cast<uint32_t>(encoder.size());
-  const bool written = g_process.file.Append(header, buffer, keep) && !encoder.overflowed();
-  OwnUnmap(buffer, capacity);
-  return written;
-}
 
 #endif  // MEMTRACE_PRELOAD_PROCESS_H_

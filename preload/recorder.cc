@@ -6,7 +6,9 @@
 
 #include "preload/extended_event.h"
 #include "preload/leak_scan/program_mappings.h"
+#include "preload/lifecycle.h"
 #include "preload/nested_section.h"
+#include "preload/recording_switch.h"
 #include "preload/sampled_set.h"
 #include "preload/sampler.h"
 #include "preload/usage_samples.h"

@@ -22,6 +22,7 @@
 #include "preload/clock.h"
 #include "preload/leak_scan/heap_territory.h"
 #include "preload/process.h"
+#include "preload/recording_switch.h"
 #include "preload/thread_spool.h"
 #include "preload/thread_state.h"
 

@@ -5,8 +5,10 @@
 
 #include "format/event_words.h"
 #include "preload/allowed_calls.h"
+#include "preload/append_records.h"
 #include "preload/clock.h"
 #include "preload/faults/faults.h"
+#include "preload/lifecycle.h"
 #include "preload/memory_map_record.h"
 #include "preload/module_map.h"
 #include "preload/own_memory.h"

@@ -6,11 +6,13 @@
 #include <new>
 
 #include "preload/allowed_calls.h"
+#include "preload/append_records.h"
 #include "preload/block_owners.h"
 #include "preload/clock.h"
 #include "preload/faults/faults.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"
+#include "preload/recording_switch.h"
 #include "preload/signals_blocked.h"
 #include "preload/spool_buffers.h"
 #include "preload/sys.h"

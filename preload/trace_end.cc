@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "preload/append_records.h"
 #include "preload/clock.h"
 #include "preload/confinement.h"
 #include "preload/coverage_notes.h"

@@ -11,6 +11,7 @@
 #include "preload/own_proc.h"
 #include "preload/pace.h"
 #include "preload/recorder.h"
+#include "preload/recording_switch.h"
 #include "preload/sys.h"
 
 namespace memtrace {

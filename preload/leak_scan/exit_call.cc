@@ -4,9 +4,9 @@
 
 #include "preload/exported.h"
 #include "preload/exported_symbol.h"
-#include "preload/lifecycle.h"
 #include "preload/nested_section.h"
 #include "preload/next_functions.h"
+#include "preload/process_end.h"
 #include "preload/recorder.h"
 
 // exit() keeps what it was called with, and jumps to libc's.

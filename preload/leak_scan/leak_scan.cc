@@ -22,6 +22,7 @@
 #include "preload/own_memory.h"
 #include "preload/process.h"
 #include "preload/recorder.h"
+#include "preload/recording_switch.h"
 #include "preload/signals_blocked.h"
 #include "preload/sys.h"
 

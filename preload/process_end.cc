@@ -1,0 +1,76 @@
+#include "preload/process_end.h"
+
+#include <atomic>
+#include <cstdlib>
+
+#include "format/records.h"
+#include "preload/arch/arch.h"
+#include "preload/exported.h"
+#include "preload/leak_scan/exit_call.h"
+#include "preload/leak_scan/exit_stop.h"
+#include "preload/leak_scan/leak_scan.h"
+#include "preload/process.h"
+#include "preload/recorder.h"
+#include "preload/trace_end.h"
+
+extern "C" int __cxa_at_quick_exit(void (*function)(void*), void* module);
+
+namespace memtrace {
+namespace {
+
+// Our handler runs, the last one of exit(), which libc has taken off its list: also of a child that
+// is forked now.
+constinit std::atomic<bool> g_at_exit{false};
+
+constinit std::atomic<int> g_quick_exit_status{0};
+
+// The last scan, and the end. Not `now`: the process may go on.
+void EndWith(format::EndReason reason, int status, const ScanCaller& caller, bool now) {
+  ExitStop stop;
+  ScanAtExit(format::ScanReason::kExitLate, caller, &stop, now);
+  stop.ReleaseIfAsked();  // by what ends the process otherwise
+  NoteEnd(reason, status & 0xff);
+  if (now) stop.End();
+}
+
+ENTERED void AtExit(int status, void*) {
+  g_at_exit.store(true, std::memory_order_relaxed);
+  const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  const ScanCaller caller =
+      CallerOfExit(reinterpret_cast<uintptr_t>(__builtin_return_address(0)),
+                   frame + arch::kFrameAddressToCfa, *reinterpret_cast<const uintptr_t*>(frame));
+  EndWith(format::EndReason::kExit, status, caller, /*now=*/true);
+}
+
+ENTERED void AtQuickExit(void*) {
+  EndAtOnce(g_quick_exit_status.load(std::memory_order_relaxed),
+            MEMTRACE_KEPT_REGISTERS_ON_STACK());
+}
+
+}  // namespace
+
+void PrepareEnd() {
+  // Registered first, so run last: after the destructors of the program.
+  on_exit(&AtExit, nullptr);
+  // This is what at_quick_exit() calls, which itself is not a name in the shared libc. Any address
+  // in the module names the module.
+  __cxa_at_quick_exit(&AtQuickExit, &g_process);
+}
+
+void ExitIsCalled(int status, const ScanCaller& caller) {
+  {
+    const Section section;  // the thread's state is made before the first destructor runs
+  }
+  // Our handler has run, or runs, and will not be called: for a signal's handler that leaves by
+  // exit(), another thread, a child that was forked meanwhile.
+  if (!g_at_exit.load(std::memory_order_relaxed)) return;
+  EndWith(format::EndReason::kExit, status, caller, /*now=*/true);
+}
+
+void EndAtOnce(int status, uintptr_t stack_pointer, bool now) {
+  EndWith(format::EndReason::kUnderscoreExit, status, {stack_pointer}, now);
+}
+
+void WillQuickExit(int status) { g_quick_exit_status.store(status, std::memory_order_relaxed); }
+
+}  // namespace memtrace
