@@ -7,6 +7,8 @@
 // is known here: one that binds its own libc's names first (RTLD_DEEPBIND), or one with a
 // libc of its own (another namespace). The flag stays: without it the program would be
 // another one.
+//
+// dlclose does not ask who calls, and is wrapped: what it unloads is known behind it.
 
 #include <dlfcn.h>
 
@@ -66,3 +68,7 @@ extern "C" [[gnu::used]] ENTERED void memtrace_before_dlmopen(Lmid_t space, cons
 
 MEMTRACE_OBSERVED_JUMP("dlopen", "memtrace_before_dlopen", "memtrace_next_dlopen");
 MEMTRACE_OBSERVED_JUMP("dlmopen", "memtrace_before_dlmopen", "memtrace_next_dlmopen");
+
+EXPORTED int dlclose(void* handle) {
+  return memtrace::CloseModule(memtrace::Next().dlclose, handle);
+}

@@ -1,11 +1,18 @@
-// The end of main and of the process: what the memory scans before the exit handlers need
-// (preload/leak_scan/leak_scan.h). Jumps, so that no frame of ours is on the stacks.
+// The end of main and of the process. What the memory scans before the exit handlers need
+// (preload/leak_scan/leak_scan.h) are jumps, so that no frame of ours is on the stacks. The
+// functions behind which no handler of ours is called tell the end themselves.
+
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "preload/arch/arch.h"
 #include "preload/exported.h"
 #include "preload/leak_scan/leak_scan.h"
 #include "preload/next_functions.h"
 #include "preload/process.h"
+#include "preload/process_end.h"
+#include "preload/sys.h"
 
 MEMTRACE_OBSERVED_JUMP("exit", "memtrace_before_exit", "memtrace_real_exit");
 
@@ -39,3 +46,20 @@ extern "C" [[gnu::used]] ENTERED Main memtrace_before_main(Main main) {
 
 MEMTRACE_SUBSTITUTING_JUMP("__libc_start_main", "memtrace_before_main",
                            "memtrace_real_libc_start_main");
+
+EXPORTED void _exit(int status) {
+  memtrace::EndAtOnce(status, MEMTRACE_KEPT_REGISTERS_ON_STACK());
+  for (;;) memtrace::sys::Call(SYS_exit_group, status);
+}
+
+EXPORTED void _Exit(int status) {
+  memtrace::EndAtOnce(status, MEMTRACE_KEPT_REGISTERS_ON_STACK());
+  for (;;) memtrace::sys::Call(SYS_exit_group, status);
+}
+
+// The end is told by the last of its handlers.
+EXPORTED void quick_exit(int status) {
+  memtrace::WillQuickExit(status);
+  memtrace::Next().quick_exit(status);
+  __builtin_unreachable();
+}
