@@ -155,11 +155,8 @@ bool ParseBytes(std::string_view text, uint64_t* bytes) {
   }
   if (unit != 1) text.remove_suffix(1);
   if (text.empty() || text.size() > 15) return false;
-  uint64_t value = 0;
-  for (char c : text) {
-    if (c < '0' || c > '9') return false;
-    value = value * 10 + static_cast<uint64_t>(c - '0');
-  }
+  const uint64_t value = TakeNumber(text, 10);
+  if (!text.empty()) return false;
   if (value > UINT64_MAX / unit) return false;
   *bytes = value * unit;
   return true;

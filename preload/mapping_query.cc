@@ -10,6 +10,7 @@
 #include "preload/descriptor_table.h"
 #include "preload/own_memory.h"
 #include "preload/own_proc.h"
+#include "preload/proc_text.h"
 #include "preload/signals_blocked.h"
 #include "preload/sys.h"
 
@@ -73,17 +74,14 @@ bool NameOfMapping(uintptr_t start, Text<8192>& path) {
   }
   const long bytes =
       ReadOwnProc("maps", [&](const char* file) { return ReadFile(file, maps, kMost); });
-  std::string_view rest(maps, bytes > 0 ? static_cast<size_t>(bytes) : 0);
+  std::string_view rest(maps, bytes > 0 ? static_cast<size_t>(bytes) : 0), line;
+  rest = First(rest, rest.rfind('\n') + 1);  // npos + 1 is 0; a part of a line is none
   bool found = false;
-  while (!rest.empty() && !found) {
-    const size_t end = rest.find('\n');
-    if (end == rest.npos) break;
-    const std::string_view line = First(rest, end);
-    rest = From(rest, end + 1);
-    if (HexAfter(line, "") != start) continue;
-    const size_t slash = line.find('/');
-    if (slash == line.npos) break;
-    path << From(line, slash);
+  while (!found && TakeLine(rest, &line)) {
+    MapLine map;
+    if (!ParseMapLine(line, &map) || map.begin != start) continue;
+    if (!map.path.starts_with('/')) break;
+    path << map.path;
     found = !path.cut();
   }
   OwnUnmap(maps, kMost);

@@ -6,15 +6,11 @@
 #define MEMTRACE_PRELOAD_PROCESS_IDENTITY_H_
 
 #include <cstdint>
-#include <string_view>
 
 namespace memtrace {
 
-// Field 22 of the text of a /proc/PID/stat: clock ticks since boot. 0: it has none.
-uint64_t StartTicksOfStat(std::string_view stat);
-
-// The same number of a process that is there; 0 where /proc does not show it.
-// Makes system calls only.
+// When it started, in clock ticks since boot; 0 where /proc does not show it. Makes system calls
+// only.
 uint64_t StartTicksOfProcess(int pid);
 uint64_t StartTicksOfSelf();
 

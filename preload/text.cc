@@ -33,17 +33,10 @@ std::string_view ErrorText(long error) {
 uint64_t HexAfter(std::string_view text, std::string_view label) {
   const size_t at = text.find(label);
   if (at == std::string_view::npos) return 0;
-  uint64_t value = 0;
-  for (const char c : From(text, at + label.size())) {
-    if (c >= '0' && c <= '9') {
-      value = value << 4 | static_cast<uint64_t>(c - '0');
-    } else if (c >= 'a' && c <= 'f') {
-      value = value << 4 | static_cast<uint64_t>(c - 'a' + 10);
-    } else if (value != 0 || (c != ' ' && c != '\t' && c != 'x')) {
-      break;
-    }
-  }
-  return value;
+  std::string_view number = From(text, at + label.size());
+  while (number.starts_with(' ') || number.starts_with('\t')) number.remove_prefix(1);
+  if (number.starts_with("0x")) number.remove_prefix(2);
+  return TakeNumber(number, 16);
 }
 
 }  // namespace memtrace

@@ -84,6 +84,16 @@ constexpr uint64_t TakeNumber(std::string_view& text, unsigned base) {
   return value;
 }
 
+// Takes a line off the begin of a text, without its end, which the last one need not have. False:
+// there is none.
+constexpr bool TakeLine(std::string_view& text, std::string_view* line) {
+  if (text.empty()) return false;
+  const size_t end = text.find('\n');
+  *line = First(text, end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  return true;
+}
+
 // Takes a word off the begin of a text, and the blanks before it.
 constexpr std::string_view TakeWord(std::string_view& text) {
   while (!text.empty() && text[0] == ' ') text.remove_prefix(1);

@@ -15,6 +15,7 @@
 #include "preload/memory_map_record.h"
 #include "preload/own_memory.h"
 #include "preload/own_proc.h"
+#include "preload/proc_text.h"
 #include "preload/process.h"
 #include "preload/recorder.h"
 #include "preload/signals_blocked.h"
@@ -77,21 +78,15 @@ void WriteLastRecords(format::EndReason reason, int status, const rusage& usage,
   }, TraceFile::Keep::kWhileNew);
 }
 
-// "VmHWM:	    3140 kB"; 0: not known.
+// 0: not known.
 long PeakKbOfStatus() {
   // For a thread that has ended there is no such line.
   const long peak = ReadOwnProc("status", [](const char* path) {
     char status[4096];
     const long bytes = ReadFile(path, status, sizeof(status));
-    const std::string_view text(status, bytes > 0 ? static_cast<size_t>(bytes) : 0);
-    constexpr std::string_view kName = "VmHWM:";
-    size_t at = text.find(kName);
-    if (at == text.npos) return 0L;
-    long kb = 0;
-    for (at += kName.size(); at < text.size() && text[at] != 'k'; ++at) {
-      if (text[at] >= '0' && text[at] <= '9') kb = kb * 10 + (text[at] - '0');
-    }
-    return kb;
+    uint64_t kb = 0;
+    StatusKb({status, bytes > 0 ? static_cast<size_t>(bytes) : 0}, "VmHWM:", &kb);
+    return static_cast<long>(kb);
   });
   return peak > 0 ? peak : 0;
 }

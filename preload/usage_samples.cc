@@ -1,6 +1,7 @@
 #include "preload/usage_samples.h"
 
 #include <atomic>
+#include <string_view>
 
 #include "preload/extended_event.h"
 #include "preload/faults/faults.h"
@@ -13,6 +14,7 @@
 #include "preload/recorder.h"
 #include "preload/recording_switch.h"
 #include "preload/sys.h"
+#include "preload/text.h"
 
 namespace memtrace {
 namespace {
@@ -116,14 +118,12 @@ uint64_t ResidentBytes() {
   // For a thread that has ended all numbers are 0.
   const long resident = ReadOwnProc("statm", [](const char* path) {
     char text[128];
-    const long bytes = sys::ReadFile(path, text, sizeof(text) - 1);
+    const long bytes = sys::ReadFile(path, text, sizeof(text));
     if (bytes <= 0) return 0L;
-    const char* p = text;
-    const char* const end = text + bytes;
-    while (p < end && *p != ' ') ++p;
-    long pages = 0;
-    for (++p; p < end && *p >= '0' && *p <= '9'; ++p) pages = pages * 10 + (*p - '0');
-    return pages * 4096;
+    std::string_view rest(text, static_cast<size_t>(bytes));
+    TakeWord(rest);  // the size; the resident pages are the second word
+    std::string_view pages = TakeWord(rest);
+    return static_cast<long>(TakeNumber(pages, 10)) * 4096;
   });
   return resident > 0 ? static_cast<uint64_t>(resident) : 0;
 }

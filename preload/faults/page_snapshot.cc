@@ -9,6 +9,7 @@
 #include "preload/faults/fault_writer.h"
 #include "preload/own_memory.h"
 #include "preload/own_proc.h"
+#include "preload/proc_text.h"
 #include "preload/process.h"
 #include "preload/signals_blocked.h"
 #include "preload/sys.h"
@@ -51,11 +52,7 @@ struct Work {
   char rollup[4 << 10], status[4 << 10];
 };
 
-struct Mapping {
-  uint64_t begin = 0, end = 0;
-  std::string_view permissions;
-  uint64_t offset = 0, inode = 0;
-  std::string_view path;
+struct Mapping : MapLine {
   uint64_t kib[format::kMappingNumbers] = {};
 
   bool any() const { return kib[0] + kib[8] != 0; }
@@ -67,31 +64,21 @@ constexpr std::string_view kNames[format::kMappingNumbers] = {
     "Private_Dirty:", "Anonymous:", "AnonHugePages:", "Swap:",        "SwapPss:",
     "Locked:",        "ShmemPmdMapped:", "FilePmdMapped:"};
 
-bool IsHex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
-
 // The lines of smaps, a mapping after the other.
 class SmapsReader {
  public:
   explicit SmapsReader(std::string_view text) : text_(text) {}
 
   bool Next(Mapping* mapping) {
-    std::string_view line;
-    if (!TakeLine(&line)) return false;
     *mapping = {};
-    mapping->begin = TakeNumber(line, 16);
-    if (!line.empty()) line.remove_prefix(1);
-    mapping->end = TakeNumber(line, 16);
-    mapping->permissions = TakeWord(line);
-    std::string_view offset = TakeWord(line);
-    mapping->offset = TakeNumber(offset, 16);
-    TakeWord(line);  // device
-    std::string_view inode = TakeWord(line);
-    mapping->inode = TakeNumber(inode, 10);
-    while (!line.empty() && line[0] == ' ') line.remove_prefix(1);
-    mapping->path = First(line, 4000);
-    // Fields begin with a capital letter, the next mapping with an address.
-    while (!text_.empty() && !IsHex(text_[0])) {
-      TakeLine(&line);
+    std::string_view line;
+    do {
+      if (!TakeLine(text_, &line)) return false;
+    } while (!ParseMapLine(line, mapping));
+    mapping->path = First(mapping->path, 4000);
+    // The figures of a mapping have names that begin with a capital letter.
+    while (!text_.empty() && text_[0] >= 'A' && text_[0] <= 'Z') {
+      TakeLine(text_, &line);
       for (size_t i = 0; i < format::kMappingNumbers; ++i) {
         if (!line.starts_with(kNames[i])) continue;
         std::string_view value = From(line, kNames[i].size());
@@ -104,14 +91,6 @@ class SmapsReader {
   }
 
  private:
-  bool TakeLine(std::string_view* line) {
-    if (text_.empty()) return false;
-    const size_t end = text_.find('\n');
-    *line = First(text_, end);
-    text_.remove_prefix(end == std::string_view::npos ? text_.size() : end + 1);
-    return true;
-  }
-
   std::string_view text_;
 };
 

@@ -101,8 +101,8 @@ SeenCall SeenCall::Parse(std::string_view text) {
   if (last == std::string_view::npos) return call;
   const size_t one_before = First(text, last).rfind(" 0x");
   if (one_before == std::string_view::npos) return call;
-  call.number = 0;
-  for (const char c : First(text, text.find(' '))) call.number = call.number * 10 + (c - '0');
+  std::string_view number = text;
+  call.number = static_cast<long>(TakeNumber(number, 10));
   call.stack_pointer = HexAfter(From(text, one_before), " 0x");
   call.pc = HexAfter(From(text, last), " 0x");
   return call;

@@ -7,6 +7,7 @@
 
 #include "preload/descriptor_table.h"
 #include "preload/own_proc.h"
+#include "preload/proc_text.h"
 #include "preload/sys.h"
 #include "preload/text.h"
 
@@ -15,16 +16,12 @@ namespace {
 
 constexpr size_t kSmapsBytes = 64 << 10;  // a line is shorter: it has a path at most
 
-void SkipOne(std::string_view& text) {
-  if (!text.empty()) text.remove_prefix(1);
-}
-
 bool CopiesPinnedPages() {
   utsname system;
   if (sys::Failed(sys::Call(SYS_uname, reinterpret_cast<long>(&system)))) return false;
   std::string_view release = system.release;
   const uint64_t major = TakeNumber(release, 10);
-  SkipOne(release);
+  if (!release.empty()) release.remove_prefix(1);
   const uint64_t minor = TakeNumber(release, 10);
   return major > 5 || (major == 5 && minor >= 10);
 }
@@ -61,12 +58,8 @@ long ForEachLine(const char* path, char* buffer, Visit visit) {
 
 // "VmPin:" or "VmLck:" of the process's status, in bytes; UINT64_MAX: not told.
 uint64_t BytesOf(std::string_view name, std::string_view status) {
-  const size_t at = status.find(name);
-  if (at == std::string_view::npos) return UINT64_MAX;
-  std::string_view value = From(status, at + name.size());
-  SkipOne(value);  // a tab
-  while (value.starts_with(' ')) SkipOne(value);
-  return TakeNumber(value, 10) << 10;
+  uint64_t kb = 0;
+  return StatusKb(status, name, &kb) ? kb << 10 : UINT64_MAX;
 }
 
 bool IsOurs(const ScanJob& job, uintptr_t begin, uintptr_t end) {
@@ -85,18 +78,12 @@ bool Advise(const OwnRange& range, int advice) {
 
 SmapsFlags::What SmapsFlags::Take(std::string_view line) {
   constexpr std::string_view kFlags = "VmFlags:";
-  if (line.empty()) return kNeither;
-  // Fields begin with a capital letter, a mapping with its address.
-  if (line[0] < 'A' || line[0] > 'Z') {
-    begin_ = TakeNumber(line, 16);
-    SkipOne(line);
-    end_ = TakeNumber(line, 16);
-    const std::string_view permissions = TakeWord(line);
-    is_data_ = permissions.starts_with('r') && permissions.ends_with('p');
-    TakeWord(line);  // offset
-    TakeWord(line);  // device
-    std::string_view inode = TakeWord(line);
-    has_file_ = TakeNumber(inode, 10) != 0;
+  MapLine map;
+  if (ParseMapLine(line, &map)) {
+    begin_ = map.begin;
+    end_ = map.end;
+    is_data_ = map.permissions.starts_with('r') && map.permissions.ends_with('p');
+    has_file_ = map.inode != 0;
     return kNeither;
   }
   if (!line.starts_with(kFlags)) return kNeither;

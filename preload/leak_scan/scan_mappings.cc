@@ -3,12 +3,11 @@
 #include <dlfcn.h>
 #include <sys/mman.h>
 
-#include <cstring>
-
 #include "preload/leak_scan/heap_territory.h"
 #include "preload/leak_scan/program_mappings.h"
 #include "preload/leak_scan/scan_words.h"
 #include "preload/own_proc.h"
+#include "preload/proc_text.h"
 #include "preload/scan_hints.h"
 #include "preload/sys.h"
 #include "preload/text.h"
@@ -17,31 +16,6 @@ namespace memtrace {
 namespace {
 
 using format::ScanRegionKind;
-
-struct Scanner {
-  const char* p;
-  const char* end;
-
-  uint64_t Hex() {
-    uint64_t value = 0;
-    for (; p < end; ++p) {
-      if (*p >= '0' && *p <= '9') {
-        value = value << 4 | static_cast<uint64_t>(*p - '0');
-      } else if (*p >= 'a' && *p <= 'f') {
-        value = value << 4 | static_cast<uint64_t>(*p - 'a' + 10);
-      } else {
-        break;
-      }
-    }
-    return value;
-  }
-  void Skip(char c) {
-    while (p < end && *p == c) ++p;
-  }
-  void To(char c) {
-    while (p < end && *p != c) ++p;
-  }
-};
 
 bool IsDevice(std::string_view path) {
   if (path.starts_with("anon_inode:") || path.starts_with("socket:")) return true;
@@ -87,34 +61,24 @@ bool ScanMappings::ReadText() {
 }
 
 bool ScanMappings::Parse() {
-  Scanner in = {text_.data(), text_.data() + text_.size()};
-  while (in.p < in.end) {
+  if (!text_.ends_with('\n')) return false;
+  std::string_view rest = text_, line;
+  while (TakeLine(rest, &line)) {
+    MapLine map;
+    if (!ParseMapLine(line, &map)) return false;
     ScanMapping mapping;
-    mapping.begin = in.Hex();
-    in.Skip('-');
-    mapping.end = in.Hex();
-    in.Skip(' ');
-    if (in.end - in.p < 5) return false;
-    if (in.p[0] == 'r') mapping.protection |= PROT_READ;
-    if (in.p[1] == 'w') mapping.protection |= PROT_WRITE;
-    if (in.p[2] == 'x') mapping.protection |= PROT_EXEC;
-    mapping.shared = in.p[3] == 's';
-    in.p += 5;
-    mapping.offset = in.Hex();
-    in.Skip(' ');
-    in.To(' ');  // device
-    in.Skip(' ');
-    mapping.file = in.p < in.end && *in.p != '0';  // inode
-    in.To(' ');
-    const char* const line_end =
-        static_cast<const char*>(memchr(in.p, '\n', static_cast<size_t>(in.end - in.p)));
-    if (line_end == nullptr) return false;
-    in.Skip(' ');
-    if (in.p < line_end) mapping.path = {in.p, static_cast<size_t>(line_end - in.p)};
+    mapping.begin = map.begin;
+    mapping.end = map.end;
+    if (map.permissions[0] == 'r') mapping.protection |= PROT_READ;
+    if (map.permissions[1] == 'w') mapping.protection |= PROT_WRITE;
+    if (map.permissions[2] == 'x') mapping.protection |= PROT_EXEC;
+    mapping.shared = map.permissions[3] == 's';
+    mapping.offset = map.offset;
+    mapping.file = map.inode != 0;
+    mapping.path = map.path;
     // glibc's blocks in huge pages (GLIBC_TUNABLES=glibc.malloc.hugetlb=2) have a
     // file that nobody has.
     if (!mapping.shared && mapping.path == "/anon_hugepage (deleted)") mapping.file = false;
-    in.p = line_end + 1;
     if (!all_.Add(mapping)) return false;
   }
   return all_.size() != 0;

@@ -16,9 +16,11 @@
 #include "preload/clock.h"
 #include "preload/descriptor_table.h"
 #include "preload/own_memory.h"
+#include "preload/proc_text.h"
 #include "preload/process.h"
 #include "preload/signals_blocked.h"
 #include "preload/sys.h"
+#include "preload/text.h"
 #include "preload/unwind/stack_bounds.h"
 
 extern "C" void memtrace_signal_restorer();
@@ -198,8 +200,8 @@ void ThreadStop::AddTasks(long directory) {
       uint16_t length;
       memcpy(&length, entry + 16, sizeof(length));
       at += length;
-      int tid = 0;
-      for (const char* c = entry + 19; *c >= '0' && *c <= '9'; ++c) tid = tid * 10 + (*c - '0');
+      std::string_view name = entry + 19;
+      const int tid = static_cast<int>(TakeNumber(name, 10));
       if (tid != 0 && tid != self_ && !known_.Has(tid)) Add(tid);
     }
   }
@@ -246,16 +248,9 @@ bool ThreadStop::IsOfKernel(int tid) {
   path << process_.view() << "/task/" << tid << "/stat";
   const long bytes = ReadFile(path.c_str(), buffer_, kBufferBytes);
   if (bytes <= 0) return false;
-  std::string_view rest(buffer_, static_cast<size_t>(bytes));
-  size_t at = rest.rfind(')');  // the end of the second field, a name, which may hold anything
-  for (int field = 2; field < 9 && at != rest.npos; ++field) at = rest.find(' ', at + 1);
-  if (at == rest.npos) return false;
-  const bool is_named_so = From(rest, rest.find('(') + 1).starts_with("iou-");
-  rest = From(rest, at + 1);
-  uint64_t flags = 0;
-  for (size_t i = 0; i < rest.size() && rest[i] >= '0' && rest[i] <= '9'; ++i) {
-    flags = flags * 10 + static_cast<uint64_t>(rest[i] - '0');
-  }
+  const std::string_view stat(buffer_, static_cast<size_t>(bytes));
+  const bool is_named_so = From(stat, stat.find('(') + 1).starts_with("iou-");
+  const uint64_t flags = StatNumber(stat, 9);
   return (flags & kUserWorker) != 0 || ((flags & kIoWorker) != 0 && is_named_so);
 }
 

@@ -18,5 +18,32 @@ TEST(TextTest, WhatIsClearedIsNotCutAnyMore) {
   EXPECT_EQ(text.view(), "short");
 }
 
+TEST(TextTest, LinesAreTakenWithoutTheirEnds) {
+  std::string_view text = "one\n\nlast", line;
+  EXPECT_TRUE(TakeLine(text, &line));
+  EXPECT_EQ(line, "one");
+  EXPECT_TRUE(TakeLine(text, &line));
+  EXPECT_EQ(line, "");
+  EXPECT_TRUE(TakeLine(text, &line));
+  EXPECT_EQ(line, "last");
+  EXPECT_FALSE(TakeLine(text, &line));
+}
+
+TEST(TextTest, NumbersEndAtWhatIsNoDigit) {
+  std::string_view text = "7ffa-1g";
+  EXPECT_EQ(TakeNumber(text, 16), 0x7ffau);
+  EXPECT_EQ(text, "-1g");
+  EXPECT_EQ(TakeNumber(text, 16), 0u);
+  EXPECT_EQ(text, "-1g");
+}
+
+TEST(TextTest, AHexadecimalNumberIsFoundBehindItsLabel) {
+  const std::string_view status = "SigPnd:\t0000000000000000\nSigBlk:\tfffffffe7ffbfeff\n";
+  EXPECT_EQ(HexAfter(status, "SigBlk:"), 0xfffffffe7ffbfeffu);
+  EXPECT_EQ(HexAfter(status, "SigPnd:"), 0u);
+  EXPECT_EQ(HexAfter(status, "SigIgn:"), 0u);
+  EXPECT_EQ(HexAfter("35 0x7 0x7ffd1c 0x7f00", " 0x7 "), 0x7ffd1cu);
+}
+
 }  // namespace
 }  // namespace memtrace
