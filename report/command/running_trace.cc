@@ -15,11 +15,10 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "format/event_words.h"
 #include "format/trace_format.h"
+#include "report/base/map_line.h"
 #include "report/base/unique_fd.h"
 #include "report/command/process_status.h"
 #include "report/run/spool_directory.h"
@@ -39,14 +38,10 @@ bool IsTraceOf(uint32_t pid, const std::string& path) {
          memcmp(header.magic, format::kFileMagic, sizeof(header.magic)) == 0 && header.pid == pid;
 }
 
-// Whether it is the file of a line of maps. "7ff9-7ffa rw-s 00000000 fe:00 1134612   /x.mtr"
-// has the inode in its fifth field. The device is another there on some file systems.
-bool IsFileOfLine(const std::string& path, const std::string& line) {
-  const std::vector<absl::string_view> fields = absl::StrSplit(line, absl::MaxSplits(' ', 5));
-  uint64_t inode = 0;
+// Whether it is the file of a line of maps. The device is another there on some file systems.
+bool IsFileOfLine(const std::string& path, const MapLine& line) {
   struct stat info;
-  return fields.size() == 6 && absl::SimpleAtoi(fields[4], &inode) &&
-         stat(path.c_str(), &info) == 0 && info.st_ino == inode;
+  return stat(path.c_str(), &info) == 0 && info.st_ino == line.inode;
 }
 
 // Whether the process was started with another file system below "/" than ours, as in a container.
@@ -104,11 +99,12 @@ absl::StatusOr<RunningTrace> FindRunningTrace(int pid) {
   std::set<std::string> seen;
   RunningTrace similar;
   bool library = false;
-  for (std::string line; std::getline(maps, line);) {
-    library |= line.find("/libmemtrace.so") != line.npos;
-    const size_t slash = line.find('/');
-    if (slash == line.npos || line.find("rw-s") == line.npos) continue;
-    const std::string path = line.substr(slash);
+  for (std::string text; std::getline(maps, text);) {
+    library |= text.find("/libmemtrace.so") != text.npos;
+    MapLine line;
+    if (!ParseMapLine(text, &line) || line.permissions != "rw-s" || !line.name.starts_with('/'))
+      continue;
+    const std::string path(line.name);
     if (!seen.insert(path).second) continue;
     for (const std::string& root : {std::string(), its_root}) {
       const RunningTrace trace = {absl::StrCat(root, path),

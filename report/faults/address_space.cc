@@ -48,22 +48,22 @@ void AddressSpace::AddLine(const std::vector<MapLine>& lines, size_t at,
   } else if (line.name == "[heap]") {
     region.kind = MemoryKind::kAllocator;
   } else if (shared) {
-    region.kind = line.anonymous ? MemoryKind::kShared : MemoryKind::kFile;
+    region.kind = line.anonymous() ? MemoryKind::kShared : MemoryKind::kFile;
   } else if (module != nullptr) {
     region.name = module->path;
     region.kind = code ? MemoryKind::kText
-                  : line.anonymous ? MemoryKind::kBss
+                  : line.anonymous() ? MemoryKind::kBss
                   : writable ? MemoryKind::kData
                              : MemoryKind::kReadOnly;
     // The kernel merges what follows the .bss with it.
-    if (line.anonymous && region.end > module->end) {
+    if (line.anonymous() && region.end > module->end) {
       const uint64_t page_end = WholePages(module->end);
       if (page_end < region.end) {
         regions->push_back({page_end, region.end, MemoryKind::kAllocator, ""});
         region.end = page_end;
       }
     }
-  } else if (!line.anonymous) {
+  } else if (!line.anonymous()) {
     region.kind = MemoryKind::kFile;
   } else if (IsGuarded(lines, at)) {
     region.kind = MemoryKind::kStack;

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "report/base/map_line.h"
 #include "report/findings/fault_details.h"
 #include "report/model/memory_map.h"
 #include "report/trace/trace_metadata.h"

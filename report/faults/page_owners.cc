@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "report/base/map_line.h"
 #include "report/model/shared_memory.h"
 
 namespace memtrace::report {
@@ -14,8 +15,11 @@ std::vector<AddressSpace::Region> Regions(const RawSnapshot& snapshot, const Add
   std::vector<MapLine> lines;
   lines.reserve(snapshot.mappings.size());
   for (const SnapshotMapping& mapping : snapshot.mappings) {
-    lines.push_back({mapping.begin, mapping.end, mapping.permissions, mapping.inode == 0,
-                     mapping.path});
+    lines.push_back({.begin = mapping.begin,
+                     .end = mapping.end,
+                     .permissions = mapping.permissions,
+                     .inode = mapping.inode,
+                     .name = mapping.path});
   }
   return space.Classify(lines);
 }

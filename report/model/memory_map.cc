@@ -1,23 +1,9 @@
 #include "report/model/memory_map.h"
 
 #include <algorithm>
-#include <charconv>
 
 namespace memtrace::report {
 namespace {
-
-std::string_view TakeWord(std::string_view* line) {
-  const size_t end = std::min(line->find(' '), line->size());
-  const std::string_view word = line->substr(0, end);
-  line->remove_prefix(end);
-  line->remove_prefix(std::min(line->find_first_not_of(' '), line->size()));
-  return word;
-}
-
-bool ParseHex(std::string_view text, uint64_t* value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value, 16);
-  return error == std::errc() && end == text.data() + text.size();
-}
 
 bool IsPrivateWritable(const MapLine& line) {
   return line.permissions[1] == 'w' && line.permissions[3] == 'p';
@@ -25,13 +11,13 @@ bool IsPrivateWritable(const MapLine& line) {
 
 // Of MapSums::anonymous_bytes.
 bool IsAnonymousMemory(const MapLine& line) {
-  return IsPrivateWritable(line) && line.anonymous && line.name != "[heap]" &&
+  return IsPrivateWritable(line) && line.anonymous() && line.name != "[heap]" &&
          !line.name.starts_with("[stack");
 }
 
 // Address space only: a guard page, or what a heap of an arena has not used yet.
 bool IsReserved(const MapLine& line) {
-  return line.anonymous && line.permissions == "---p" && line.name.empty();
+  return line.anonymous() && line.permissions == "---p" && line.name.empty();
 }
 
 // Whether lines[at] is what is used of a heap, and the rest of it is reserved by the line behind.
@@ -53,27 +39,6 @@ bool IsArenaHeap(const std::vector<MapLine>& lines, size_t at) {
 }
 
 }  // namespace
-
-bool ParseMapLine(std::string_view text, MapLine* line) {
-  const std::string_view range = TakeWord(&text);
-  const size_t dash = range.find('-');
-  if (dash == std::string_view::npos || !ParseHex(range.substr(0, dash), &line->begin) ||
-      !ParseHex(range.substr(dash + 1), &line->end) || line->end < line->begin) {
-    return false;
-  }
-  line->permissions = TakeWord(&text);
-  TakeWord(&text);  // offset
-  TakeWord(&text);  // device
-  line->anonymous = TakeWord(&text) == "0";
-  line->name = text;
-  return line->permissions.size() == 4;
-}
-
-std::vector<MapLine> LinesOf(std::string_view text) {
-  std::vector<MapLine> lines;
-  ForEachMapLine(text, [&lines](const MapLine& line) { lines.push_back(line); });
-  return lines;
-}
 
 // The rings are shared and writable, as few files are that a program maps.
 bool IsTraceMapping(const MapLine& line) {
@@ -114,7 +79,7 @@ uint64_t AnonymousBytesIn(std::string_view text, uint64_t begin, uint64_t end) {
 OtherParts::OtherParts(std::string_view map) {
   ForEachMapLine(map, [&](const MapLine& line) {
     const bool shared = line.name == "/dev/zero (deleted)";
-    if (shared || (line.anonymous && !IsPrivateWritable(line))) {
+    if (shared || (line.anonymous() && !IsPrivateWritable(line))) {
       parts_.emplace_back(line.begin, line.end);
     }
   });

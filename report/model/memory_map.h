@@ -3,13 +3,13 @@
 #ifndef MEMTRACE_REPORT_MODEL_MEMORY_MAP_H_
 #define MEMTRACE_REPORT_MODEL_MEMORY_MAP_H_
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "report/base/map_line.h"
 #include "report/findings/heap_figures.h"
 #include "report/trace/trace_metadata.h"
 
@@ -24,29 +24,6 @@ struct MapSums {
   uint64_t thread_stack_bytes = 0;  // of these: behind a guard page, as pthreads maps them
   uint64_t trace_bytes = 0;         // mappings of the trace file: the tracer's rings
 };
-
-struct MapLine {
-  uint64_t begin = 0, end = 0;
-  std::string_view permissions;  // "rw-p"
-  bool anonymous = false;        // inode 0
-  std::string_view name;         // path, "[heap]", "[anon:...]" or empty
-};
-
-// "7f12a000-7f12b000 rw-p 00000000 00:00 0    [anon:name]". False: it is not understood.
-bool ParseMapLine(std::string_view text, MapLine* line);
-
-// Calls visit(line) for each line that is understood.
-template <typename Visit>
-void ForEachMapLine(std::string_view text, Visit visit) {
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    MapLine line;
-    if (ParseMapLine(text.substr(0, end), &line)) visit(line);
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-}
-
-std::vector<MapLine> LinesOf(std::string_view text);
 
 // Bytes as the kernel maps them.
 constexpr uint64_t WholePages(uint64_t bytes) { return (bytes + 4095) & ~uint64_t{4095}; }

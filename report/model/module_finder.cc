@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "report/model/memory_map.h"
+#include "report/base/map_line.h"
 
 namespace memtrace::report {
 namespace {
@@ -22,7 +22,8 @@ void AddFiles(const std::optional<MapRecord>& map, Files* files) {
   std::set<std::string> code;
   Files here;
   ForEachMapLine(map->text, [&](const MapLine& line) {
-    if (line.anonymous || !line.name.starts_with('/') || line.name.ends_with(" (deleted)")) return;
+    const bool is_file = !line.anonymous() && line.name.starts_with('/');
+    if (!is_file || line.name.ends_with(" (deleted)")) return;
     std::string name(line.name);
     if (line.permissions[2] == 'x') code.insert(name);
     const auto [at, is_new] = here.try_emplace(std::move(name), line.begin, line.end);

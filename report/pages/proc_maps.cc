@@ -3,9 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -14,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/whole_io.h"
+#include "report/base/map_line.h"
 #include "report/base/unique_fd.h"
 
 namespace memtrace::report::pages {
@@ -36,39 +35,20 @@ std::string Unescaped(absl::string_view text) {
   return out;
 }
 
-bool TakeHex(absl::string_view* text, char after, uint64_t* value) {
-  size_t n = 0;
-  *value = 0;
-  while (n < text->size() && n < 16 &&
-         absl::ascii_isxdigit(static_cast<unsigned char>((*text)[n]))) {
-    const char c = (*text)[n++];
-    *value = *value << 4 | static_cast<uint64_t>(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
-  }
-  if (n == 0 || n >= text->size() || (*text)[n] != after) return false;
-  text->remove_prefix(n + 1);
-  return true;
-}
-
-// "7f0000000000-7f0000001000 r-xp 00001000 fe:01 1234   /usr/lib/x.so"
-bool ParseHead(absl::string_view line, Mapping* mapping) {
+bool ParseHead(absl::string_view text, Mapping* mapping) {
+  MapLine line;
+  if (!ParseMapLine({text.data(), text.size()}, &line)) return false;
   Mapping m;
-  if (!TakeHex(&line, '-', &m.start) || !TakeHex(&line, ' ', &m.end) || m.end < m.start)
-    return false;
-  if (line.size() < 5 || line[4] != ' ') return false;
-  m.readable = line[0] == 'r';
-  m.writable = line[1] == 'w';
-  m.executable = line[2] == 'x';
-  m.shared = line[3] == 's';
-  line.remove_prefix(5);
-  if (!TakeHex(&line, ' ', &m.offset)) return false;
-  const size_t device = line.find(' ');
-  if (device == line.npos) return false;
-  m.device = std::string(line.substr(0, device));
-  line.remove_prefix(device + 1);
-  const size_t inode = std::min(line.find(' '), line.size());
-  if (!absl::SimpleAtoi(line.substr(0, inode), &m.inode)) return false;
-  line.remove_prefix(inode);
-  absl::string_view name = absl::StripLeadingAsciiWhitespace(line);
+  m.start = line.begin;
+  m.end = line.end;
+  m.readable = line.permissions[0] == 'r';
+  m.writable = line.permissions[1] == 'w';
+  m.executable = line.permissions[2] == 'x';
+  m.shared = line.permissions[3] == 's';
+  m.offset = line.offset;
+  m.device = std::string(line.device);
+  m.inode = line.inode;
+  absl::string_view name(line.name.data(), line.name.size());
   m.deleted = m.inode != 0 && absl::ConsumeSuffix(&name, " (deleted)");
   m.name = Unescaped(name);
   *mapping = std::move(m);

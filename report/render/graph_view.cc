@@ -1,6 +1,5 @@
 #include "report/render/graph_view.h"
 
-#include <charconv>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -9,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "report/base/numbers.h"
 #include "report/leak/heuristics.h"
 #include "report/names/fingerprint.h"
 #include "report/words/units.h"
@@ -24,8 +24,7 @@ absl::StatusOr<uint64_t> ParseAddress(absl::string_view option, absl::string_vie
   uint64_t address = 0;
   absl::string_view digits = text;
   if (!absl::ConsumePrefix(&digits, "0x") && !absl::ConsumePrefix(&digits, "0X")) digits = "";
-  const auto [end, error] = std::from_chars(digits.begin(), digits.end(), address, 16);
-  if (digits.empty() || error != std::errc() || end != digits.end()) {
+  if (!ParseDigits({digits.data(), digits.size()}, 16, &address)) {
     return absl::InvalidArgumentError(
         absl::StrCat(option, ": \"", text, "\" is no address such as 0x55d0c3a012a0"));
   }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "report/names/frames_filter.h"
@@ -70,11 +71,10 @@ size_t StructorDigit(absl::string_view mangled) {
   for (size_t i = 2; i < mangled.size();) {
     const char c = mangled[i];
     if (absl::ascii_isdigit(static_cast<unsigned char>(c))) {  // 3foo
+      const size_t end = std::min(mangled.find_first_not_of("0123456789", i), mangled.size());
       size_t length = 0;
-      while (absl::ascii_isdigit(static_cast<unsigned char>(at(i))) && length < mangled.size()) {
-        length = length * 10 + static_cast<size_t>(mangled[i++] - '0');
-      }
-      i += length;
+      if (!absl::SimpleAtoi(mangled.substr(i, end - i), &length) || length > mangled.size()) break;
+      i = end + length;
     } else if (c == 'S' || c == 'T') {  // S_, S0_, T1_; St and others have two letters
       const size_t end = mangled.find('_', i);
       const absl::string_view digits = mangled.substr(i + 1, end == mangled.npos ? 0 : end - i - 1);

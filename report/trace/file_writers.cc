@@ -7,6 +7,9 @@
 #include <climits>
 #include <cstdlib>
 #include <fstream>
+#include <string>
+
+#include "report/base/map_line.h"
 
 namespace memtrace::report {
 
@@ -23,10 +26,8 @@ bool IsMappedBy(uint32_t pid, const std::string& path) {
   if (realpath(path.c_str(), resolved) == nullptr) return false;
   std::ifstream maps("/proc/" + std::to_string(pid) + "/maps");
   for (std::string line; std::getline(maps, line);) {
-    const size_t slash = line.find('/');
-    if (slash != line.npos && line.compare(slash, line.npos, resolved) == 0 &&
-        line.find(" rw-s ") < slash)
-      return true;
+    MapLine map;
+    if (ParseMapLine(line, &map) && map.permissions == "rw-s" && map.name == resolved) return true;
   }
   return false;
 }
