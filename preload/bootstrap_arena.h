@@ -11,13 +11,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "preload/arch/arch.h"
+
 namespace memtrace {
 
 class BootstrapArena {
  public:
   // Zeroed. `alignment` is a power of two.
   void* Allocate(size_t bytes, size_t alignment = 16) {
-    if (bytes > kBytes || alignment > 4096) return nullptr;
+    if (bytes > kBytes || alignment > arch::kPageBytes) return nullptr;
     if (alignment < 16) alignment = 16;
     const size_t need = bytes + 16 + alignment;
     const size_t begin = used_.fetch_add((need + 15) & ~size_t{15}, std::memory_order_relaxed);

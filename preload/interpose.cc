@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "preload/arch/arch.h"
 #include "preload/bootstrap_arena.h"
 #include "preload/call_site.h"
 #include "preload/interpose_allocation.h"
@@ -129,13 +130,13 @@ namespace memtrace {
 
 [[gnu::noinline]] void* RecordedValloc(size_t bytes) {
   void* block = g_real.valloc(bytes);
-  RecordAlignedAlloc(AllocFunction::kValloc, block, bytes, 4096, CALL_SITE());
+  RecordAlignedAlloc(AllocFunction::kValloc, block, bytes, arch::kPageBytes, CALL_SITE());
   return block;
 }
 
 [[gnu::noinline]] void* RecordedPvalloc(size_t bytes) {
   void* block = g_real.pvalloc(bytes);
-  RecordAlignedAlloc(AllocFunction::kPvalloc, block, bytes, 4096, CALL_SITE());
+  RecordAlignedAlloc(AllocFunction::kPvalloc, block, bytes, arch::kPageBytes, CALL_SITE());
   return block;
 }
 
@@ -253,7 +254,8 @@ bool TakeAndPrepare(size_t bytes) {
   const bool record = PrepareAlloc(bytes);
   void* block = g_real.valloc(bytes);
   if (record) {
-    RecordAlignedAllocInAnyMode(AllocFunction::kValloc, block, bytes, 4096, CALL_SITE());
+    RecordAlignedAllocInAnyMode(AllocFunction::kValloc, block, bytes, arch::kPageBytes,
+                                CALL_SITE());
   }
   return block;
 }
@@ -262,7 +264,8 @@ bool TakeAndPrepare(size_t bytes) {
   const bool record = PrepareAlloc(bytes);
   void* block = g_real.pvalloc(bytes);
   if (record) {
-    RecordAlignedAllocInAnyMode(AllocFunction::kPvalloc, block, bytes, 4096, CALL_SITE());
+    RecordAlignedAllocInAnyMode(AllocFunction::kPvalloc, block, bytes, arch::kPageBytes,
+                                CALL_SITE());
   }
   return block;
 }

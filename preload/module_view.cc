@@ -13,6 +13,7 @@
 #include "preload/mapping_query.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"
+#include "preload/rounding.h"
 #include "preload/text.h"
 
 namespace memtrace {
@@ -38,8 +39,8 @@ void ReadProgramHeaders(const ElfW(Phdr)* headers, size_t count, uintptr_t bias,
   for (size_t i = 0; i < count; ++i) {
     const ElfW(Phdr)& header = headers[i];
     if (header.p_type == PT_LOAD) {
-      const uintptr_t start = (bias + header.p_vaddr) & ~uintptr_t{4095};
-      const uintptr_t end = (bias + header.p_vaddr + header.p_memsz + 4095) & ~uintptr_t{4095};
+      const uintptr_t start = Down(bias + header.p_vaddr, arch::kPageBytes);
+      const uintptr_t end = Up(bias + header.p_vaddr + header.p_memsz, arch::kPageBytes);
       if (start < view->range.start) view->range.start = start;
       if (end > view->range.end) view->range.end = end;
     } else if (header.p_type == PT_NOTE && view->build_id.empty() &&
@@ -126,8 +127,8 @@ ModuleView ViewOfLoaded(const AddressRange& range, const link_map& map, BuildIdR
   ModuleView view;
   const auto* header = reinterpret_cast<const ElfW(Ehdr)*>(range.start);
   if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
-      header->e_phoff + header->e_phnum * sizeof(ElfW(Phdr)) > 4096) {
-    view.range = {range.start, (range.end + 4095) & ~uintptr_t{4095}};
+      header->e_phoff + header->e_phnum * sizeof(ElfW(Phdr)) > arch::kPageBytes) {
+    view.range = {range.start, Up(range.end, arch::kPageBytes)};
     view.bias = map.l_addr;
     view.build_id = BuildIdOfMapping(range.start, room->bytes, sizeof(room->bytes));
   } else {

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "preload/arch/arch.h"
 #include "preload/bootstrap_arena.h"
 #include "preload/next_functions.h"
 #include "preload/sys.h"
@@ -60,10 +61,12 @@ void* EarlyMemalign(size_t alignment, size_t bytes) {
                              : g_bootstrap_arena.Allocate(bytes, alignment);
 }
 void* EarlyValloc(size_t bytes) {
-  return FindRealAllocator() ? g_real.valloc(bytes) : g_bootstrap_arena.Allocate(bytes, 4096);
+  return FindRealAllocator() ? g_real.valloc(bytes)
+                             : g_bootstrap_arena.Allocate(bytes, arch::kPageBytes);
 }
 void* EarlyPvalloc(size_t bytes) {
-  return FindRealAllocator() ? g_real.pvalloc(bytes) : g_bootstrap_arena.Allocate(bytes, 4096);
+  return FindRealAllocator() ? g_real.pvalloc(bytes)
+                             : g_bootstrap_arena.Allocate(bytes, arch::kPageBytes);
 }
 size_t EarlyUsableSize(void* block) {
   if (FindRealAllocator()) return g_real.malloc_usable_size(block);

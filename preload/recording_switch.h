@@ -11,12 +11,14 @@
 #include <atomic>
 #include <cstdint>
 
+#include "preload/arch/arch.h"
+
 namespace memtrace {
 
 // ForkSensitivePage::recording, when it is not 0.
 inline constexpr uint32_t kRecordAll = 1, kRecordStopped = 2;
 
-struct alignas(4096) ForkSensitivePage {
+struct alignas(arch::kPageBytes) ForkSensitivePage {
   // kRecordStopped: by the program (memtrace_stop()); blocks are still told, without stacks.
   std::atomic<uint32_t> recording{0};
   // 0 while one thread alone has had events. Then: the table of BlockOwners, which is page
@@ -26,11 +28,10 @@ struct alignas(4096) ForkSensitivePage {
   std::atomic<uintptr_t> sharing{0};
   // 1: this process's recording has ended. What it forks begins one of its own.
   std::atomic<uint32_t> ended{0};
-  char padding[4072] = {};
 };
-static_assert(sizeof(ForkSensitivePage) == 4096);
+static_assert(sizeof(ForkSensitivePage) == arch::kPageBytes);
 extern ForkSensitivePage g_switch;
-inline constexpr uintptr_t kEpochMask = 4095;
+inline constexpr uintptr_t kEpochMask = arch::kPageBytes - 1;
 
 }  // namespace memtrace
 

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include "preload/arch/arch.h"
 #include "preload/own_memory.h"
 #include "preload/sys.h"
 
@@ -12,7 +13,7 @@
 namespace memtrace {
 namespace {
 
-constexpr size_t kPage = 4096;
+constexpr size_t kPage = arch::kPageBytes;
 static_assert(TraceStatus::kEnd <= kPage);
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <string_view>
 
+#include "preload/arch/arch.h"
 #include "preload/extended_event.h"
 #include "preload/faults/faults.h"
 #include "preload/faults/page_snapshot.h"
@@ -123,7 +124,7 @@ uint64_t ResidentBytes() {
     std::string_view rest(text, static_cast<size_t>(bytes));
     TakeWord(rest);  // the size; the resident pages are the second word
     std::string_view pages = TakeWord(rest);
-    return static_cast<long>(TakeNumber(pages, 10)) * 4096;
+    return static_cast<long>(TakeNumber(pages, 10) * arch::kPageBytes);
   });
   return resident > 0 ? static_cast<uint64_t>(resident) : 0;
 }

@@ -1,5 +1,7 @@
 #include "preload/unwind/thread_descriptor.h"
 
+#include "preload/arch/arch.h"
+
 namespace memtrace::unwind {
 namespace {
 
@@ -28,7 +30,7 @@ bool FindStackBlock(uintptr_t descriptor, uintptr_t readable_end, uintptr_t* beg
   for (uintptr_t at = descriptor + 512; at + 4 * kWord <= last; at += kWord) {
     const uintptr_t block = Load(at);
     const uintptr_t bytes = Load(at + kWord);
-    if (block >= descriptor || bytes < 4096 || bytes > uintptr_t{1} << 40) continue;
+    if (block >= descriptor || bytes < kPageBytes || bytes > uintptr_t{1} << 40) continue;
     if (block + bytes <= descriptor || block + bytes > descriptor + (64 << 10)) continue;
     if (Load(at + 2 * kWord) >= bytes || Load(at + 3 * kWord) > bytes) continue;
     *begin = block;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "report/analysis/analyzer_pass.h"
+#include "report/base/page.h"
 #include "report/model/memory_map.h"
 
 namespace memtrace::report {

@@ -23,6 +23,7 @@
 #include "format/memory_scan.h"
 #include "format/trace_format.h"
 #include "report/analysis/coverage.h"
+#include "report/base/page.h"
 #include "report/base/unique_fd.h"
 #include "report/cli/exit_status.h"
 #include "report/command/command_report.h"
@@ -52,13 +53,12 @@ struct LeaksFlags {
 // The first page of a trace, shared with the process that writes it.
 class StatusPage {
  public:
-  static constexpr size_t kPage = 4096;
   static constexpr size_t kArea = sizeof(format::FileHeader) + sizeof(format::BlockHeader);
 
   explicit StatusPage(int fd)
-      : page_(mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) {}
+      : page_(mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) {}
   ~StatusPage() {
-    if (ok()) munmap(page_, kPage);
+    if (ok()) munmap(page_, kPageBytes);
   }
   StatusPage(const StatusPage&) = delete;
   StatusPage& operator=(const StatusPage&) = delete;

@@ -1,6 +1,7 @@
 #include "report/faults/address_space.h"
 
 #include <algorithm>
+#include "report/base/page.h"
 
 namespace memtrace::report {
 namespace {

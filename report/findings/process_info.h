@@ -13,6 +13,7 @@
 #include "format/event_words.h"
 #include "format/records.h"
 #include "format/trace_format.h"
+#include "report/base/page.h"
 #include "report/base/strong_id.h"
 #include "report/pressure/pressure_lane.h"
 
@@ -56,7 +57,7 @@ struct ProcessInfo {
   uint64_t sample_bytes = 0;  // above 0, all sizes and counts of the heap are estimates
   format::ClockKind clock = format::ClockKind::kTsc;
   format::StampRule stamp_rule = format::StampRule::kUnknown;
-  uint64_t page_bytes = 4096;
+  uint64_t page_bytes = kPageBytes;
   // These tell the process and its parent from others that had the same pids; 0: not known.
   uint64_t boot_ticks = 0;         // start, in clock ticks since boot: the same after an exec
   uint64_t parent_boot_ticks = 0;

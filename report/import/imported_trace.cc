@@ -7,6 +7,7 @@
 
 #include "format/records.h"
 #include "format/trace_format.h"
+#include "report/base/page.h"
 
 namespace memtrace::report::import {
 namespace {
@@ -201,7 +202,7 @@ void ImportedTrace::WriteProcess() {
     record.Number(kStartNs);
     record.Number(static_cast<uint64_t>(format::ClockKind::kMonotonicNs));
     record.Number(1'000'000'000);
-    record.Number(4096);
+    record.Number(kPageBytes);
     record.Number(0);
     record.Number(0);
     record.Bytes("");

@@ -58,6 +58,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "report/base/page.h"
 #include "report/findings/heap_figures.h"
 #include "report/findings/invalid_free.h"
 #include "report/findings/lifetime_histogram.h"
@@ -112,7 +113,7 @@ class HeapModel {
     absl::flat_hash_set<uint32_t> threads;  // serials; empty: all
     bool keep_live_blocks = false;
     bool forked = false;
-    uint64_t page_bytes = 4096;
+    uint64_t page_bytes = kPageBytes;
     uint64_t slack_ns = 1000;  // events this much apart may have been in the other order
     bool exact = false;        // the order is true: what does not fit, the trace lacks
     uint64_t sample_bytes = 0;  // of the library: the trace is of a sample (sampling.h)

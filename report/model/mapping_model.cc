@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "report/base/page.h"
 #include "report/findings/analysis.h"
 #include "report/model/memory_map.h"
 

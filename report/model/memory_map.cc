@@ -1,6 +1,7 @@
 #include "report/model/memory_map.h"
 
 #include <algorithm>
+#include "report/base/page.h"
 
 namespace memtrace::report {
 namespace {

@@ -25,9 +25,6 @@ struct MapSums {
   uint64_t trace_bytes = 0;         // mappings of the trace file: the tracer's rings
 };
 
-// Bytes as the kernel maps them.
-constexpr uint64_t WholePages(uint64_t bytes) { return (bytes + 4095) & ~uint64_t{4095}; }
-
 // Whether the line is a ring of the tracer's.
 bool IsTraceMapping(const MapLine& line);
 // Whether the mapping lines[at] is behind a guard page, as pthreads maps stacks.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "report/base/page.h"
 #include "report/pages/proc_maps.h"
 
 namespace memtrace::report::pages {
@@ -75,7 +76,7 @@ struct Skipped {
 };
 
 struct PagesSnapshot {
-  uint64_t page_bytes = 4096;
+  uint64_t page_bytes = kPageBytes;
   bool all_processes = false;
   bool counted = false;       // by kpagecount; else shared pages are known by smaps alone
   std::string not_counted_because;

@@ -16,6 +16,7 @@
 #include "format/record_decoder.h"
 #include "format/record_encoder.h"
 #include "report/base/errno_status.h"
+#include "report/base/page.h"
 #include "report/run/output_name.h"
 #include "report/run/reader_lock.h"
 #include "report/run/resumed_source.h"
@@ -29,7 +30,6 @@ namespace {
 
 // Fewer, larger holes: a call for each block would cost more than it gives.
 constexpr uint64_t kHandBackBytes = 16 << 20;
-constexpr uint64_t kPageBytes = 4096;
 
 uint64_t CountAllocations(std::span<const uint8_t> content) {
   uint64_t allocations = 0;
