@@ -121,6 +121,108 @@ Begun Fail(uint32_t number, format::ScanReason reason, std::string_view label,
   return {{ScanResult::kFailed, number, why}, false};
 }
 
+// The registers and the alternate stack of the thread that asks.
+void NoteCaller(const ScanCaller& caller, ScanJob* job) {
+  job->stack_pointer = caller.stack_pointer;
+  job->has_registers = caller.has_registers;
+  for (int i = 0; caller.has_registers && i < arch::kRegisterCount; ++i) {
+    arch::KeptRegister(caller.registers, i, &job->registers[i]);
+  }
+  if (caller.interrupted != nullptr) {
+    job->has_registers = true;
+    for (int i = 0; i < arch::kRegisterCount; ++i) {
+      job->registers[i] = arch::UcontextRegister(caller.interrupted, i);
+    }
+    job->stack_pointer = job->registers[arch::kRsp];
+    job->red_zone = arch::kRedZoneBytes;
+  }
+  stack_t alternate = {};
+  sys::Call(SYS_sigaltstack, 0, reinterpret_cast<long>(&alternate));
+  if ((alternate.ss_flags & SS_DISABLE) == 0) {
+    job->alternate_begin = reinterpret_cast<uintptr_t>(alternate.ss_sp);
+    job->alternate_end = job->alternate_begin + alternate.ss_size;
+  }
+}
+
+// All that is known before the threads stand, in memory of its own. Null: there is none.
+ScanJob* NewJob(uint32_t number, format::ScanReason reason, std::string_view label,
+                format::ScanShow show, const ScanCaller& caller) {
+  auto* const memory = OwnMap(sizeof(ScanJob), /*touch=*/false);
+  if (memory == nullptr || !HasScanPage()) {
+    if (memory != nullptr) OwnUnmap(memory, sizeof(ScanJob));
+    return nullptr;
+  }
+  auto* const job = new (memory) ScanJob;
+  job->progress = new (&TheScanPage()->now) ScanProgress;
+  job->progress->number = number;
+  job->progress->reason = reason;
+  job->progress->show = show;
+  job->progress->label << label;
+  job->number = number;
+  job->reason = reason;
+  job->show = show;
+  job->label = label;
+  job->pid = g_process.pid;
+  job->tid = sys::Gettid();
+  job->control_block = arch::ThreadPointer();
+  NoteCaller(caller, job);
+  return job;
+}
+
+// What came of a scan while the threads stood.
+struct Attempt {
+  long copy = 0;    // the process that scans from now on; 0: none does
+  long failed = 0;  // -errno of making it, where nothing scanned instead
+  ScanResult::State state = ScanResult::kFailed;
+  std::string_view why;
+};
+
+// Makes a copy of the process, which scans. Where that cannot be, the process scans itself if it
+// ends and none of its threads goes on. `stop_began`: CLOCK_MONOTONIC.
+Attempt ScanWhileTheyStand(ScanJob& job, ThreadStop& stop, bool must_not_clone, bool wait,
+                           uint64_t stop_began) {
+  const bool may_copy = g_process.file.is_shared_with_copies() && !must_not_clone;
+  KeptFromForks kept;
+  if (may_copy && g_keeps_from_forks.load(std::memory_order_relaxed) &&
+      (!MayLend(job.reason, stop) || !kept.Lend(job))) {
+    job.note = kNotLent;
+  }
+  const uint64_t fork_began = NowNs(CLOCK_MONOTONIC);
+  long copy = may_copy ? MakeScanCopy(&job, /*hurry=*/wait) : -EPERM;
+  if (sys::Failed(copy) && kept.size() != 0) {  // with what is lent it may have been too large
+    kept.GiveBack();
+    job.note = kNotLent;
+    copy = MakeScanCopy(&job, /*hurry=*/wait);
+  }
+  job.progress->fork_ns.store(NowNs(CLOCK_MONOTONIC) - fork_began);
+  if (!sys::Failed(copy)) return {.copy = copy};
+  if (!IsAtEnd(job.reason) || !stop.AllStand()) return {.failed = copy};
+  job.note = "no process could be made to scan: this one did, and its threads stood meanwhile";
+  job.progress->stood_ns.store(NowNs(CLOCK_MONOTONIC) - stop_began);
+  const bool complete = ScanMemory(job);
+  return {.state = complete ? ScanResult::kComplete : ScanResult::kFailed,
+          .why = "the scan was cut short"};
+}
+
+// Of Attempt::failed; empty: it is 0.
+std::string_view WhyNothingScanned(long failed, format::ScanReason reason) {
+  if (failed == 0) return {};
+  if (failed == -EINVAL) {  // never Linux's word for it
+    return "no process can be made to scan: this kind of clone() is not known here, as under "
+           "qemu-x86_64 (run it without that)";
+  }
+  if (IsAtEnd(reason)) {
+    return "no process could be made to scan, and this one cannot do it: a thread of it did not "
+           "stop, and may change the memory meanwhile";
+  }
+  if (failed == -EAGAIN) return "no process can be made to scan: too many processes";
+  if (failed == -EPERM) {
+    return "no process may be made to scan: it would be the first of a namespace, or a "
+           "userfaultfd would be told of it";
+  }
+  return "no process can be made to scan: no memory for it";
+}
+
 // In a section, with g_beginning taken, signals blocked and no copy at work. `unblocked`:
 // see AnswerScanRequest().
 Begun BeginScan(ThreadState& state, uint64_t unblocked, format::ScanReason reason,
@@ -135,118 +237,42 @@ Begun BeginScan(ThreadState& state, uint64_t unblocked, format::ScanReason reaso
         "the program has installed a seccomp filter, which may not allow what a scan needs");
   }
   const OwnFaultsScope faults;
-  auto* const memory = OwnMap(sizeof(ScanJob), /*touch=*/false);
-  if (memory == nullptr || !HasScanPage()) {
-    if (memory != nullptr) OwnUnmap(memory, sizeof(ScanJob));
-    return fail("no memory");
-  }
-  auto& job = *new (memory) ScanJob;
-  job.progress = new (&TheScanPage()->now) ScanProgress;
-  job.progress->number = number;
-  job.progress->reason = reason;
-  job.progress->show = show;
-  job.progress->label << label;
-  job.number = number;
-  job.reason = reason;
-  job.show = show;
-  job.label = label;
-  job.pid = g_process.pid;
-  job.tid = sys::Gettid();
-  job.control_block = arch::ThreadPointer();
-  job.stack_pointer = caller.stack_pointer;
-  job.has_registers = caller.has_registers;
-  for (int i = 0; caller.has_registers && i < arch::kRegisterCount; ++i) {
-    arch::KeptRegister(caller.registers, i, &job.registers[i]);
-  }
-  if (caller.interrupted != nullptr) {
-    job.has_registers = true;
-    for (int i = 0; i < arch::kRegisterCount; ++i) {
-      job.registers[i] = arch::UcontextRegister(caller.interrupted, i);
-    }
-    job.stack_pointer = job.registers[arch::kRsp];
-    job.red_zone = arch::kRedZoneBytes;
-  }
-  stack_t alternate = {};
-  sys::Call(SYS_sigaltstack, 0, reinterpret_cast<long>(&alternate));
-  if ((alternate.ss_flags & SS_DISABLE) == 0) {
-    job.alternate_begin = reinterpret_cast<uintptr_t>(alternate.ss_sp);
-    job.alternate_end = job.alternate_begin + alternate.ss_size;
-  }
-
+  ScanJob* const job = NewJob(number, reason, label, show, caller);
+  if (job == nullptr) return fail("no memory");
   // Asked each time: it may have been closed since.
   const bool must_not_clone =
       g_process.must_not_clone.load(std::memory_order_relaxed) || HasUserfaultfd();
-
   Begun begun = {{ScanResult::kFailed, number, {}}, false};
-  long copy = 0;
-  long failed = 0;
+  Attempt attempt;
   {
     const uint64_t stop_began = NowNs(CLOCK_MONOTONIC);
     ThreadStop own(unblocked);
     ThreadStop& stop = caller.stop != nullptr ? caller.stop->threads() : own;
     const bool stopped = stop.Stop();
     if (stopped) {
-      job.others = &stop;
-      job.ticks = TakeInstant(state);
-      job.monotonic_ns = g_clock.MonotonicNs();
-      FindOwnMemory(job);
-      const bool may_copy = g_process.file.is_shared_with_copies() && !must_not_clone;
-      KeptFromForks kept;
-      if (may_copy && g_keeps_from_forks.load(std::memory_order_relaxed) &&
-          (!MayLend(reason, stop) || !kept.Lend(job))) {
-        job.note = kNotLent;
-      }
-      const uint64_t fork_began = NowNs(CLOCK_MONOTONIC);
-      if (may_copy) copy = MakeScanCopy(&job, /*hurry=*/wait);
-      if (sys::Failed(copy) && kept.size() != 0) {  // with what is lent it may have been too large
-        kept.GiveBack();
-        job.note = kNotLent;
-        copy = MakeScanCopy(&job, /*hurry=*/wait);
-      }
-      const uint64_t fork_ns = NowNs(CLOCK_MONOTONIC) - fork_began;
-      job.progress->fork_ns.store(fork_ns);
-      if (!may_copy || sys::Failed(copy)) {
-        failed = may_copy ? copy : -EPERM;
-        if (IsAtEnd(reason) && stop.AllStand()) {
-          job.note =
-              "no process could be made to scan: this one did, and its threads stood meanwhile";
-          job.progress->stood_ns.store(NowNs(CLOCK_MONOTONIC) - stop_began);
-          begun.result.state = ScanMemory(job) ? ScanResult::kComplete : ScanResult::kFailed;
-          begun.result.why = "the scan was cut short";
-          failed = 0;
-        }
-        copy = 0;
-      }
+      job->others = &stop;
+      job->ticks = TakeInstant(state);
+      job->monotonic_ns = g_clock.MonotonicNs();
+      FindOwnMemory(*job);
+      attempt = ScanWhileTheyStand(*job, stop, must_not_clone, wait, stop_began);
     }
     if (caller.stop == nullptr) stop.Release();
     const uint64_t stood_ns =
         NowNs(CLOCK_MONOTONIC) - (stop.began_ns() != 0 ? stop.began_ns() : stop_began);
-    if (copy > 0) job.progress->stood_ns.store(stood_ns);
-    if (!stopped) {
-      begun = fail("the threads of the process are not known: /proc is not there");
-    } else if (failed == -EINVAL) {  // never Linux's word for it
-      begun = fail(
-          "no process can be made to scan: this kind of clone() is not known here, as under "
-          "qemu-x86_64 (run it without that)");
-    } else if (failed != 0 && IsAtEnd(reason)) {
-      begun = fail(
-          "no process could be made to scan, and this one cannot do it: a thread of it did not "
-          "stop, "
-          "and may change the memory meanwhile");
-    } else if (failed != 0) {
-      begun = fail(failed == -EAGAIN ? "no process can be made to scan: too many processes"
-                   : failed == -EPERM
-                       ? "no process may be made to scan: it would be the first of a namespace, "
-                         "or a userfaultfd would be told of it"
-                       : "no process can be made to scan: no memory for it");
-    }
+    if (attempt.copy > 0) job->progress->stood_ns.store(stood_ns);
+    begun.result.state = attempt.state;
+    begun.result.why = attempt.why;
+    const std::string_view why =
+        stopped ? WhyNothingScanned(attempt.failed, reason)
+                : "the threads of the process are not known: /proc is not there";
+    if (!why.empty()) begun = fail(why);
   }
-  if (copy > 0) {
+  if (attempt.copy > 0) {
     begun.copy = true;
     begun.result.state = ScanResult::kUnderWay;
-    g_scanning_copy.store(static_cast<int>(copy), std::memory_order_release);
+    g_scanning_copy.store(static_cast<int>(attempt.copy), std::memory_order_release);
   }
-  OwnUnmap(memory, sizeof(ScanJob));
+  OwnUnmap(job, sizeof(ScanJob));
   return begun;
 }
 

@@ -75,11 +75,33 @@ class MemoryScanner {
                    const uint64_t* registers, OwnRange stack, OwnRange alternate,
                    uintptr_t thread_pointer);
 
+  // A part of a mapping, and what it is.
+  struct Part {
+    const ScanMapping& mapping;
+    uintptr_t begin, end;
+    const Cut* cut;  // null: nothing special
+    ScanRegionKind kind;
+    ScanRegionUse use;
+
+    bool is(Cut::What what) const { return cut != nullptr && cut->what == what; }
+    bool is_own_or_dead() const { return cut != nullptr && cut->what <= Cut::kDead; }
+  };
+  // How many bytes of a part are what, by the plan of its pages.
+  struct PartBytes {
+    uint64_t read = 0, absent = 0, unreadable = 0;
+  };
+
   void ScanMapped(const ScanMapping& mapping);
   void ScanPart(const ScanMapping& mapping, uintptr_t begin, uintptr_t end, const Cut* cut);
-  void WriteRegion(const ScanMapping& mapping, uintptr_t begin, uintptr_t end, const Cut* cut,
-                   ScanRegionKind kind, ScanRegionUse use, uint64_t read, uint64_t absent,
-                   uint64_t unreadable);
+  void LeaveOut(Part part);
+  PartBytes CountPlanned(const Part& part) const;
+  void ScanRun(const Part& part, uintptr_t from, uintptr_t to);
+  void LoadRun(const Part& part, uintptr_t from, uintptr_t to);
+  void ReadRun(const Part& part, uintptr_t from, uintptr_t to);
+  uint64_t& scanned_bytes(const Part& part) {
+    return part.use == ScanRegionUse::kTerritory ? territory_bytes_ : root_bytes_;
+  }
+  void WriteRegion(const Part& part, const PartBytes& bytes);
   void ScanWords(const uint64_t* words, uintptr_t address, size_t count);
   void AddWord(uintptr_t address, uint64_t value);
   void CloseWords();
@@ -203,23 +225,22 @@ void MemoryScanner::WriteHints() {
     write(format::ScanHint::kUsableSizes)(0, 0);
 }
 
-void MemoryScanner::WriteRegion(const ScanMapping& mapping, uintptr_t begin, uintptr_t end,
-                                const Cut* cut, ScanRegionKind kind, ScanRegionUse use,
-                                uint64_t read, uint64_t absent, uint64_t unreadable) {
+void MemoryScanner::WriteRegion(const Part& part, const PartBytes& bytes) {
   CloseWords();
   ++region_;
+  const Cut* const cut = part.cut;
   format::RecordEncoder& out = out_->Begin(ScanTag::kRegion);
   out.Number(region_);
-  out.Number(static_cast<uint64_t>(kind));
-  out.Number(static_cast<uint64_t>(use));
-  out.Number(begin);
-  out.Number(end);
-  out.Number(static_cast<uint64_t>(mapping.protection));
+  out.Number(static_cast<uint64_t>(part.kind));
+  out.Number(static_cast<uint64_t>(part.use));
+  out.Number(part.begin);
+  out.Number(part.end);
+  out.Number(static_cast<uint64_t>(part.mapping.protection));
   out.Number(cut == nullptr ? 0 : cut->serial != 0 ? cut->serial : static_cast<uint64_t>(cut->tid));
-  out.Bytes(First(mapping.path, 4096));
-  out.Number(read);
-  out.Number(absent);
-  out.Number(unreadable);
+  out.Bytes(First(part.mapping.path, 4096));
+  out.Number(bytes.read);
+  out.Number(bytes.absent);
+  out.Number(bytes.unreadable);
   out_->End();
 }
 
@@ -291,88 +312,104 @@ void MemoryScanner::ScanWords(const uint64_t* words, uintptr_t address, size_t c
 
 void MemoryScanner::ScanPart(const ScanMapping& mapping, uintptr_t begin, uintptr_t end,
                              const Cut* cut) {
-  ScanRegionKind kind = mapping.kind;
-  ScanRegionUse use = ScanRegionUse::kRoot;
-  if (cut != nullptr && cut->what == Cut::kStack) kind = ScanRegionKind::kStack;
-  if (mapping.part == ScanMapping::Part::kNotRead || (cut != nullptr && cut->what <= Cut::kDead)) {
-    if (cut == nullptr || cut->what != Cut::kOwn) absent_bytes_ += end - begin;
-    // Every small piece of ours would say nothing to anybody.
-    if (cut != nullptr && cut->what == Cut::kOwn) return;
-    use = cut != nullptr && cut->what == Cut::kDead ? ScanRegionUse::kDead
-                                                    : ScanRegionUse::kNotScanned;
-    WriteRegion(mapping, begin, end, cut, kind, use, 0, end - begin, 0);
-    return;
-  }
+  Part part = {mapping, begin, end, cut, mapping.kind, ScanRegionUse::kRoot};
+  if (part.is(Cut::kStack)) part.kind = ScanRegionKind::kStack;
+  if (mapping.part == ScanMapping::Part::kNotRead || part.is_own_or_dead()) return LeaveOut(part);
   const bool is_protected =
-      (kind == ScanRegionKind::kHeap || kind == ScanRegionKind::kAnonymous) &&
+      (part.kind == ScanRegionKind::kHeap || part.kind == ScanRegionKind::kAnonymous) &&
       (mapping.protection & PROT_WRITE) == 0;
-  if ((cut != nullptr && cut->what == Cut::kTerritory) || is_protected ||
-      (kind == ScanRegionKind::kHeap && g_process.allocator_is_glibc)) {
-    use = ScanRegionUse::kTerritory;
+  if (part.is(Cut::kTerritory) || is_protected ||
+      (part.kind == ScanRegionKind::kHeap && g_process.allocator_is_glibc)) {
+    part.use = ScanRegionUse::kTerritory;
   }
   const PagePlan::Result plan = pages_.Make(mapping, begin, end);
-  if (plan == PagePlan::kTooLarge) {
-    absent_bytes_ += end - begin;
-    WriteRegion(mapping, begin, end, cut, kind, ScanRegionUse::kNotScanned, 0, end - begin, 0);
-  }
+  if (plan == PagePlan::kTooLarge) LeaveOut(part);
   if (plan != PagePlan::kMade) return;
-  const uintptr_t first_page = Down(begin, kPage);
-  uint64_t bytes[4] = {};
-  for (uintptr_t page = first_page; page < end; page += kPage) {
-    const uintptr_t from = page < begin ? begin : page;
-    const uintptr_t to = page + kPage < end ? page + kPage : end;
-    bytes[pages_[(page - first_page) / kPage]] += to - from;
-  }
-  bytes[PagePlan::kAbsent] += bytes[PagePlan::kGuard];
-  absent_bytes_ += bytes[PagePlan::kAbsent];
-  unreadable_bytes_ += bytes[PagePlan::kUnreadable];
-  (use == ScanRegionUse::kTerritory ? territory_bytes_ : root_bytes_) += bytes[PagePlan::kRead];
+  const PartBytes bytes = CountPlanned(part);
+  absent_bytes_ += bytes.absent;
+  unreadable_bytes_ += bytes.unreadable;
+  scanned_bytes(part) += bytes.read;
   // A read-only mapping of which nothing was ever written has no data of its own.
-  if (kind == ScanRegionKind::kRelro && bytes[PagePlan::kRead] == 0) return;
-  WriteRegion(mapping, begin, end, cut, kind, use, bytes[PagePlan::kRead], bytes[PagePlan::kAbsent],
-              bytes[PagePlan::kUnreadable]);
+  if (part.kind == ScanRegionKind::kRelro && bytes.read == 0) return;
+  WriteRegion(part, bytes);
   // Vtables are asked for in blocks, and blocks may be anywhere in anonymous memory.
   may_have_vtables_ = mapping.kind == ScanRegionKind::kHeap ||
-                  mapping.kind == ScanRegionKind::kAnonymous || g_heap_territory.used();
+                      mapping.kind == ScanRegionKind::kAnonymous || g_heap_territory.used();
+  const uintptr_t first_page = Down(begin, kPage);
   for (uintptr_t page = first_page; page < end;) {
-    if (pages_[(page - first_page) / kPage] != PagePlan::kRead) {
-      page += kPage;
-      continue;
-    }
     uintptr_t run = page;
     while (run < end && run - page < kPiece &&
            pages_[(run - first_page) / kPage] == PagePlan::kRead) {
       run += kPage;
     }
-    const uintptr_t from = Up(page < begin ? begin : page, kWord);
-    const uintptr_t to = Down(run < end ? run : end, kWord);
-    page = run;
-    if (from >= to) continue;
-    if (pages_.can_load()) {
-      territory_.NoteLoaded(from, to);
-      const auto scan = [this](uintptr_t at, uintptr_t at_end) {
-        ScanWords(reinterpret_cast<const uint64_t*>(at), at, (at_end - at) / kWord);
-        return at_end - at;
-      };
-      if (kind == ScanRegionKind::kHeap && use == ScanRegionUse::kTerritory) {
-        territory_bytes_ -= to - from;
-        free_chunks_.ForEachUsed(from, to, begin, end, [&](uintptr_t at, uintptr_t at_end) {
-          territory_bytes_ += scan(at, at_end);
-        });
-      } else {
-        scan(from, to);
-      }
+    if (run == page) {
+      page += kPage;
       continue;
     }
-    // It could be when the pages were planned, which is what the region says.
-    const uintptr_t unreadable = ReadOwnMemory(
-        from, to, piece_, [this](const uint64_t* words, uintptr_t at, size_t count) {
-          ScanWords(words, at, count);
-        });
-    unreadable_bytes_ += unreadable;
-    (use == ScanRegionUse::kTerritory ? territory_bytes_ : root_bytes_) -= unreadable;
+    ScanRun(part, page < begin ? begin : page, run < end ? run : end);
+    page = run;
   }
   CloseWords();
+}
+
+// Of a part that is not looked through it is told that it is there.
+void MemoryScanner::LeaveOut(Part part) {
+  // Every small piece of ours would say nothing to anybody.
+  if (part.is(Cut::kOwn)) return;
+  part.use = part.is(Cut::kDead) ? ScanRegionUse::kDead : ScanRegionUse::kNotScanned;
+  absent_bytes_ += part.end - part.begin;
+  WriteRegion(part, {.absent = part.end - part.begin});
+}
+
+MemoryScanner::PartBytes MemoryScanner::CountPlanned(const Part& part) const {
+  const uintptr_t first_page = Down(part.begin, kPage);
+  uint64_t bytes[4] = {};
+  for (uintptr_t page = first_page; page < part.end; page += kPage) {
+    const uintptr_t from = page < part.begin ? part.begin : page;
+    const uintptr_t to = page + kPage < part.end ? page + kPage : part.end;
+    bytes[pages_[(page - first_page) / kPage]] += to - from;
+  }
+  return {bytes[PagePlan::kRead], bytes[PagePlan::kAbsent] + bytes[PagePlan::kGuard],
+          bytes[PagePlan::kUnreadable]};
+}
+
+// [from, to) is on pages of the part that are read.
+void MemoryScanner::ScanRun(const Part& part, uintptr_t from, uintptr_t to) {
+  from = Up(from, kWord);
+  to = Down(to, kWord);
+  if (from >= to) return;
+  if (pages_.can_load()) {
+    LoadRun(part, from, to);
+  } else {
+    ReadRun(part, from, to);
+  }
+}
+
+// Where it lies. Of libc's heap what is in use.
+void MemoryScanner::LoadRun(const Part& part, uintptr_t from, uintptr_t to) {
+  territory_.NoteLoaded(from, to);
+  const auto scan = [this](uintptr_t at, uintptr_t at_end) {
+    ScanWords(reinterpret_cast<const uint64_t*>(at), at, (at_end - at) / kWord);
+    return at_end - at;
+  };
+  if (part.kind == ScanRegionKind::kHeap && part.use == ScanRegionUse::kTerritory) {
+    territory_bytes_ -= to - from;
+    free_chunks_.ForEachUsed(from, to, part.begin, part.end, [&](uintptr_t at, uintptr_t at_end) {
+      territory_bytes_ += scan(at, at_end);
+    });
+  } else {
+    scan(from, to);
+  }
+}
+
+// Copied by the kernel, which says where that cannot be. It could when the pages were planned,
+// which is what the region says.
+void MemoryScanner::ReadRun(const Part& part, uintptr_t from, uintptr_t to) {
+  const uintptr_t unreadable = ReadOwnMemory(
+      from, to, piece_,
+      [this](const uint64_t* words, uintptr_t at, size_t count) { ScanWords(words, at, count); });
+  unreadable_bytes_ += unreadable;
+  scanned_bytes(part) -= unreadable;
 }
 
 void MemoryScanner::ScanMapped(const ScanMapping& mapping) {
