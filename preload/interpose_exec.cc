@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "preload/exported.h"
+#include "preload/leak_scan/exec_under_way.h"
 #include "preload/leak_scan/leak_scan.h"
 #include "preload/leak_scan/scan_copy.h"
-#include "preload/leak_scan/thread_stop.h"
 #include "preload/next_functions.h"
 #include "preload/trace_end.h"
 

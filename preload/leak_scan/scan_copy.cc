@@ -15,6 +15,7 @@
 
 #include "preload/allowed_calls.h"
 #include "preload/clock.h"
+#include "preload/leak_scan/exec_under_way.h"
 #include "preload/process.h"
 #include "preload/sys.h"
 #include "preload/text.h"

@@ -14,13 +14,10 @@
 #include "preload/allowed_calls.h"
 #include "preload/alternate_stacks.h"
 #include "preload/clock.h"
-#include "preload/descriptor_table.h"
+#include "preload/leak_scan/exec_under_way.h"
 #include "preload/own_memory.h"
-#include "preload/proc_text.h"
-#include "preload/process.h"
 #include "preload/signals_blocked.h"
 #include "preload/sys.h"
-#include "preload/text.h"
 #include "preload/unwind/stack_bounds.h"
 
 extern "C" void memtrace_signal_restorer();
@@ -29,7 +26,6 @@ MEMTRACE_DEFINE_RESTORER("memtrace_signal_restorer");
 namespace memtrace {
 namespace {
 
-constexpr size_t kBufferBytes = 32 << 10;
 // For threads to come, and for each of those there are at first: a program may make them faster
 // than they are stopped.
 constexpr long kLongestWaitNs = 200'000'000;
@@ -56,10 +52,6 @@ constexpr uint64_t kSignalsOfLibc = uint64_t{3} << 31;  // SIGCANCEL and SIGSETX
 
 constexpr long kClone3 = 435;
 
-// Who sends says so and then looks for execs; who execs says so and then looks for senders. Of two
-// at a time one sees the other.
-constinit std::atomic<uint32_t> g_execs{0};
-constinit std::atomic<bool> g_sending{false};
 // The signal whose action is ours now; 0: none.
 constinit std::atomic<int> g_taken_signal{0};
 
@@ -160,10 +152,7 @@ bool HasRoomForSignal(uintptr_t stack_pointer) {
 
 }  // namespace
 
-ThreadStop::~ThreadStop() {
-  Release();
-  if (buffer_ != nullptr) OwnUnmap(buffer_, kBufferBytes);
-}
+ThreadStop::~ThreadStop() { Release(); }
 
 bool ThreadStop::Add(int tid) {
   if (count_ == capacity_) return false;
@@ -175,41 +164,15 @@ bool ThreadStop::Add(int tid) {
   return true;
 }
 
-// True: there are threads that were not known before, or it failed and count_ stays.
 bool ThreadStop::ListTasks() {
-  Text<64> path;
-  path << process_.view() << "/task";
-  const long listed = WithDescriptor([&] {
-    const long fd = sys::Open(path.c_str(), O_RDONLY | O_DIRECTORY);
-    if (sys::Failed(fd)) return fd;
-    AddTasks(fd);
-    sys::Close(fd);
-    return 0L;
+  return tasks_.ForEach([this](int tid) {
+    if (tid != self_ && !known_.Has(tid)) Add(tid);
   });
-  return !sys::Failed(listed);
-}
-
-void ThreadStop::AddTasks(long directory) {
-  for (;;) {
-    const long bytes =
-        sys::Call(SYS_getdents64, directory, reinterpret_cast<long>(buffer_), kBufferBytes);
-    if (bytes <= 0) break;
-    for (long at = 0; at < bytes;) {
-      // struct linux_dirent64: inode and offset of 8 bytes, length of 2, type of 1, name.
-      const char* const entry = buffer_ + at;
-      uint16_t length;
-      memcpy(&length, entry + 16, sizeof(length));
-      at += length;
-      std::string_view name = entry + 19;
-      const int tid = static_cast<int>(TakeNumber(name, 10));
-      if (tid != 0 && tid != self_ && !known_.Has(tid)) Add(tid);
-    }
-  }
 }
 
 // One that the program neither handles, ignores nor blocks in the calling thread: not one that it
 // waits for by sigwait or by a descriptor.
-bool ThreadStop::ChooseSignal() {
+void ThreadStop::ChooseSignal() {
   constexpr uint64_t kRealtime = ~uint64_t{0} << 33;
   // Who blocks all of them waits for none: such are the workers of many libraries.
   const uint64_t allowed = (allowed_ & kRealtime) == 0 ? kRealtime : allowed_;
@@ -228,53 +191,15 @@ bool ThreadStop::ChooseSignal() {
     g_taken_signal.store(signal);  // first, for who is forked between
     if (sys::Failed(SetAction(signal, &ours, &before_))) {
       g_taken_signal.store(0);
-      return false;
+      return;
     }
     signal_ = signal;
     installed_ = true;
-    return true;
+    return;
   }
-  return false;
 }
 
-// io_uring's threads and the like (Linux 5.12) are listed, and never run the program's code: they
-// have nothing of its heap, and block all signals for ever. By the kernel's flags of it, the 9th
-// field of "stat". Before Linux 5.8 one of them was that of a thread that runs a virtual machine:
-// then the name is none of io_uring's.
-bool ThreadStop::IsOfKernel(int tid) {
-  // PF_IO_WORKER; PF_USER_WORKER, Linux 6.4.
-  constexpr uint64_t kIoWorker = 0x10, kUserWorker = 0x4000;
-  Text<64> path;
-  path << process_.view() << "/task/" << tid << "/stat";
-  const long bytes = ReadFile(path.c_str(), buffer_, kBufferBytes);
-  if (bytes <= 0) return false;
-  const std::string_view stat(buffer_, static_cast<size_t>(bytes));
-  const bool is_named_so = From(stat, stat.find('(') + 1).starts_with("iou-");
-  const uint64_t flags = StatNumber(stat, 9);
-  return (flags & kUserWorker) != 0 || ((flags & kIoWorker) != 0 && is_named_so);
-}
-
-ThreadStop::Seen ThreadStop::LookAt(int tid) {
-  Seen seen;
-  Text<64> path;
-  path << process_.view() << "/task/" << tid << "/status";
-  long bytes = ReadFile(path.c_str(), buffer_, kBufferBytes);
-  if (bytes <= 0) return seen;
-  seen.known = true;
-  const std::string_view status(buffer_, static_cast<size_t>(bytes));
-  const size_t state = status.find("State:\t");
-  seen.ended = state != status.npos && (status[state + 7] == 'Z' || status[state + 7] == 'X');
-  seen.sleeps_deeply = state != status.npos && status[state + 7] == 'D';
-  seen.blocked = HexAfter(status, "SigBlk:");
-  path.Clear();
-  path << process_.view() << "/task/" << tid << "/syscall";
-  bytes = ReadFile(path.c_str(), buffer_, kBufferBytes);
-  seen.call_known = bytes > 0;
-  if (seen.call_known) seen.call = SeenCall::Parse({buffer_, static_cast<size_t>(bytes)});
-  return seen;
-}
-
-void ThreadStop::NoteWaiting(const Seen& seen, StoppedThread* thread) {
+void ThreadStop::NoteWaiting(const SeenTask& seen, StoppedThread* thread) {
   const long call = seen.call_known ? seen.call.number : -1;
   thread->blocks_briefly = (seen.blocked & kSignalsOfLibc) == kSignalsOfLibc;
   thread->waits_for_child =
@@ -292,10 +217,10 @@ void ThreadStop::NoteWaiting(const Seen& seen, StoppedThread* thread) {
 // all the same.
 bool ThreadStop::MaySend(StoppedThread& thread) {
   const int tid = thread.tid;
-  const Seen seen = LookAt(tid);
+  const SeenTask seen = tasks_.LookAt(tid);
   NoteWaiting(seen, &thread);
   const bool has_ended = seen.known ? seen.ended : sys::Tgkill(sys::Getpid(), tid, 0) == -ESRCH;
-  if (has_ended || (thread.blocks_briefly && IsOfKernel(tid))) {
+  if (has_ended || (thread.blocks_briefly && tasks_.IsOfKernel(tid))) {
     thread.tid = 0;
     return false;
   }
@@ -313,12 +238,10 @@ void ThreadStop::Send(size_t index) {
   info.code = SI_QUEUE;
   info.pid = sys::Getpid();
   info.value = uint64_t{g_number.load(std::memory_order_relaxed)} << 32 | index;
-  g_sending.store(true);
-  const long result = g_execs.load() != 0
-                          ? -EAGAIN
-                          : sys::Call(SYS_rt_tgsigqueueinfo, info.pid, threads_[index].tid,
-                                      signal_, reinterpret_cast<long>(&info));
-  g_sending.store(false);
+  const long result = SendUnlessExec([&] {
+    return sys::Call(SYS_rt_tgsigqueueinfo, info.pid, threads_[index].tid, signal_,
+                     reinterpret_cast<long>(&info));
+  });
   if (sys::Failed(result)) {
     threads_[index].state.store(StoppedThread::kGivenUp);
     if (result == -ESRCH) threads_[index].tid = 0;  // it has ended
@@ -340,7 +263,7 @@ void ThreadStop::GiveUpWhoDoesNotCome() {
       if (!are_few) continue;
       // The call of this look must not go into thread.call, where the handler reads in which call
       // the thread was seen before the signal was sent.
-      const Seen seen = LookAt(thread.tid);
+      const SeenTask seen = tasks_.LookAt(thread.tid);
       NoteWaiting(seen, &thread);
       has_ended = seen.ended;  // the first thread stays listed
       if (!has_ended && !IsStuck(thread)) continue;
@@ -352,12 +275,12 @@ void ThreadStop::GiveUpWhoDoesNotCome() {
   }
 }
 
-bool ThreadStop::WaitForParked(long deadline_ns) {
+bool ThreadStop::WaitForParked() {
   for (long longest = kShortestWaitNs;; longest = std::min(2 * longest, kLongestWaitForOneNs)) {
     g_wanted.store(static_cast<uint32_t>(sent_));
     const uint32_t parked = g_parked.load();
     if (parked >= sent_) return true;
-    const long left = deadline_ns - static_cast<long>(NowNs(CLOCK_MONOTONIC));
+    const long left = deadline_ns_ - static_cast<long>(NowNs(CLOCK_MONOTONIC));
     if (left <= 0) return false;
     const timespec pause = {0, std::min(left, longest)};
     Futex(g_parked, FUTEX_WAIT, parked, &pause);
@@ -367,9 +290,7 @@ bool ThreadStop::WaitForParked(long deadline_ns) {
 
 bool ThreadStop::Stop() {
   self_ = sys::Gettid();
-  buffer_ = static_cast<char*>(OwnMap(kBufferBytes, /*touch=*/false));
-  if (buffer_ == nullptr) return false;
-  process_ = OwnProcDirectory();
+  if (!tasks_.Open()) return false;
   struct stat tasks;
   // The directory has as many links as there are threads, and two more.
   if (sys::Failed(sys::Call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>("/proc/self/task"),
@@ -378,7 +299,31 @@ bool ThreadStop::Stop() {
   }
   standing_ = true;
   if (tasks.st_nlink == 3) return true;  // this one alone
-  const size_t wanted = tasks.st_nlink * 2 + 64;
+  if (!TakeTable(tasks.st_nlink * 2 + 64)) return false;
+  TellHandlers();
+  ChooseSignal();
+  if (!ListTasks()) return false;
+  deadline_ns_ = static_cast<long>(NowNs(CLOCK_MONOTONIC)) + kLongestWaitNs +
+                 static_cast<long>(count_) * kLongestOfThreadNs;
+  for (size_t asked = 0; asked < count_;) {
+    const size_t end = count_;
+    AskFirst(asked, end);
+    asked = end;
+    WaitForParked();
+    AskAgain(end);
+    const bool late = IsLate();
+    ListTasks();  // one that had begun to make a thread has made it
+    if (late) break;
+  }
+  for (size_t i = 0; i < count_; ++i) {
+    uint32_t awaited = StoppedThread::kAwaited;
+    threads_[i].state.compare_exchange_strong(awaited, StoppedThread::kGivenUp);
+  }
+  return true;
+}
+
+// Room for so many threads. False: there is no memory.
+bool ThreadStop::TakeTable(size_t wanted) {
   if (g_table_capacity < wanted) {
     const size_t words = TidSet::WordsFor(wanted);
     void* const table =
@@ -393,6 +338,11 @@ bool ThreadStop::Stop() {
   const size_t words = TidSet::WordsFor(capacity_);
   memset(known, 0, words * sizeof(int));
   known_.Use(known, words);
+  return true;
+}
+
+// From here on a handler finds this stop, and that it is under way.
+void ThreadStop::TellHandlers() {
   g_parked.store(0);
   g_wanted.store(UINT32_MAX);
   g_threads.store(threads_, std::memory_order_release);
@@ -400,55 +350,48 @@ bool ThreadStop::Stop() {
   g_ending.store(false);
   g_number.fetch_add(1);
   g_stop_under_way.store(true, std::memory_order_relaxed);
-  const bool signal = ChooseSignal();
-  if (!ListTasks()) return false;
-  const long deadline = static_cast<long>(NowNs(CLOCK_MONOTONIC)) + kLongestWaitNs +
-                        static_cast<long>(count_) * kLongestOfThreadNs;
-  const auto is_late = [&] { return static_cast<long>(NowNs(CLOCK_MONOTONIC)) >= deadline; };
-  // Threads that are not asked to stop yet, or not at all, are in state kGivenUp and may be
-  // asked again.
-  for (size_t asked = 0; asked < count_;) {
-    const size_t end = count_;
-    // All that has to be known of each thread is asked before the first one stands.
-    for (size_t i = asked; i < end; ++i) {
-      threads_[i].may_be_sent = signal && !is_late() && MaySend(threads_[i]);
+}
+
+bool ThreadStop::IsLate() const {
+  return static_cast<long>(NowNs(CLOCK_MONOTONIC)) >= deadline_ns_;
+}
+
+// Asks threads_[begin, end) to stop. Those that may not be sent a signal now are in state kGivenUp
+// and may be asked again.
+void ThreadStop::AskFirst(size_t begin, size_t end) {
+  // All that has to be known of each thread is asked before the first one stands.
+  for (size_t i = begin; i < end; ++i) {
+    threads_[i].may_be_sent = installed_ && !IsLate() && MaySend(threads_[i]);
+  }
+  if (began_ns_ == 0) began_ns_ = NowNs(CLOCK_MONOTONIC);
+  for (size_t i = begin; i < end; ++i) {
+    if (threads_[i].may_be_sent) {
+      Send(i);
+    } else {
+      threads_[i].state.store(StoppedThread::kGivenUp);
     }
-    if (began_ns_ == 0) began_ns_ = NowNs(CLOCK_MONOTONIC);
-    for (size_t i = asked; i < end; ++i) {
-      if (threads_[i].may_be_sent) {
+  }
+}
+
+// Looks again at those of threads_[0, end) that were not asked, as long as one of them may come.
+void ThreadStop::AskAgain(size_t end) {
+  for (int look = 0; installed_; ++look) {
+    bool some = false;
+    for (size_t i = 0; i < end; ++i) {
+      if (threads_[i].tid == 0 || threads_[i].state.load() != StoppedThread::kGivenUp) continue;
+      if (IsLate()) break;
+      if (MaySend(threads_[i])) {
+        threads_[i].state.store(StoppedThread::kAwaited);
         Send(i);
       } else {
-        threads_[i].state.store(StoppedThread::kGivenUp);
+        some |= threads_[i].tid != 0 &&
+                (look + 1 < kLooks || (threads_[i].blocks_briefly && !IsStuck(threads_[i])));
       }
     }
-    asked = end;
-    WaitForParked(deadline);
-    for (int look = 0; signal; ++look) {
-      bool some = false;
-      for (size_t i = 0; i < end; ++i) {
-        if (threads_[i].tid == 0 || threads_[i].state.load() != StoppedThread::kGivenUp) continue;
-        if (is_late()) break;
-        if (MaySend(threads_[i])) {
-          threads_[i].state.store(StoppedThread::kAwaited);
-          Send(i);
-        } else {
-          some |= threads_[i].tid != 0 &&
-                  (look + 1 < kLooks || (threads_[i].blocks_briefly && !IsStuck(threads_[i])));
-        }
-      }
-      if (!WaitForParked(deadline) || !some) break;
-      const timespec pause = {0, kPauseNs << std::clamp(look - kLooks, 0, kLongestPause)};
-      sys::Call(SYS_nanosleep, reinterpret_cast<long>(&pause), 0);
-    }
-    const bool late = is_late();
-    ListTasks();  // one that had begun to make a thread has made it
-    if (late) break;
+    if (!WaitForParked() || !some) break;
+    const timespec pause = {0, kPauseNs << std::clamp(look - kLooks, 0, kLongestPause)};
+    sys::Call(SYS_nanosleep, reinterpret_cast<long>(&pause), 0);
   }
-  for (size_t i = 0; i < count_; ++i) {
-    uint32_t awaited = StoppedThread::kAwaited;
-    threads_[i].state.compare_exchange_strong(awaited, StoppedThread::kGivenUp);
-  }
-  return true;
 }
 
 uint64_t ThreadStop::Unblocked() const {
@@ -472,7 +415,7 @@ bool ThreadStop::NoneRuns() {
   for (size_t i = 0; i < count_; ++i) {
     const StoppedThread& thread = threads_[i];
     if (thread.tid == 0 || thread.state.load() == StoppedThread::kParked) continue;
-    const Seen seen = LookAt(thread.tid);
+    const SeenTask seen = tasks_.LookAt(thread.tid);
     const bool waits = seen.call_known && seen.call.number >= 0;
     if (!seen.ended && !waits && sys::Tgkill(sys::Getpid(), thread.tid, 0) != -ESRCH) return false;
   }
@@ -516,9 +459,8 @@ void ThreadStop::LeaveStanding() {
 
 void ForgetStop() {
   g_ending.store(false);
-  g_sending.store(false);
   g_stop_under_way.store(false, std::memory_order_relaxed);
-  g_execs.store(0);
+  ForgetExecs();
   const int signal = g_taken_signal.exchange(0);
   if (signal == 0) return;
   const OtherCalls calls;
@@ -530,23 +472,6 @@ void ForgetStop() {
       now.handler == reinterpret_cast<void*>(&OnSignal)) {
     SetAction(signal, &standard, nullptr);
   }
-}
-
-bool IsExecUnderWay() { return g_execs.load() != 0; }
-
-ExecUnderWay::ExecUnderWay() {
-  const OtherCalls calls;
-  if (!calls || sys::Getpid() != g_process.pid) return;
-  counted_ = true;
-  g_execs.fetch_add(1);
-  // On return from a call to the kernel a signal that is pending is taken.
-  do sys::Call(SYS_sched_yield);
-  while (g_sending.load());
-  sys::Gettid();
-}
-
-ExecUnderWay::~ExecUnderWay() {
-  if (counted_) g_execs.fetch_sub(1);
 }
 
 }  // namespace memtrace

@@ -13,8 +13,7 @@
 // whose stack has no room for the frame of a signal. Threads that begin meanwhile are found by
 // looking at the list again until there are no new ones.
 //
-// Nor is any thread while one is about to exec (ExecUnderWay): a signal that is pending then
-// outlives the program and ends the next one, which has no handler for it.
+// Nor is any thread while one is about to exec (exec_under_way.h).
 //
 // A thread may stand anywhere, inside the tracer or with a lock of libc: whoever stops threads
 // calls nothing until Release() but the kernel and what waits for no lock, as the tracer does.
@@ -31,7 +30,7 @@
 #include "preload/arch/arch.h"
 #include "preload/leak_scan/by_tid.h"
 #include "preload/leak_scan/interrupted_call.h"
-#include "preload/text.h"
+#include "preload/leak_scan/own_tasks.h"
 
 namespace memtrace {
 
@@ -90,30 +89,26 @@ class ThreadStop {
   const StoppedThread& operator[](size_t i) const { return threads_[i]; }
 
  private:
+  // Adds those that were not known. False: there is no list.
   bool ListTasks();
-  void AddTasks(long directory);
   bool Add(int tid);
-  bool ChooseSignal();
-  // The state of a thread, as the kernel tells it.
-  struct Seen {
-    bool known = false, ended = false;
-    uint64_t blocked = 0;  // signals, as a mask
-    bool sleeps_deeply = false;  // no signal wakes it
-    bool call_known = false;
-    SeenCall call;
-  };
-  Seen LookAt(int tid);
-  static void NoteWaiting(const Seen& seen, StoppedThread* thread);
+  void ChooseSignal();
+  static void NoteWaiting(const SeenTask& seen, StoppedThread* thread);
   bool MaySend(StoppedThread& thread);
-  bool IsOfKernel(int tid);
   void Send(size_t index);
-  bool WaitForParked(long deadline_ns);
+  bool WaitForParked();
+  bool TakeTable(size_t wanted);
+  void TellHandlers();
+  bool IsLate() const;
+  void AskFirst(size_t begin, size_t end);
+  void AskAgain(size_t end);
   void GiveUpWhoDoesNotCome();
 
   const uint64_t allowed_;
   StoppedThread* threads_ = nullptr;
   size_t capacity_ = 0;
   size_t count_ = 0;
+  OwnTasks tasks_;
   TidSet known_;               // all that are or were in threads_
   size_t sent_ = 0;            // to threads that are or may be parked
   bool left_pending_ = false;  // one that was sent to a thread that is not waited for any more
@@ -121,27 +116,9 @@ class ThreadStop {
   bool installed_ = false;
   bool standing_ = false;
   uint64_t began_ns_ = 0;
+  long deadline_ns_ = 0;
   int self_ = 0;
-  char* buffer_ = nullptr;
-  Text<32> process_;  // its directory in /proc
   arch::KernelAction before_ = {};
-};
-
-// There is one of these now.
-bool IsExecUnderWay();
-
-// Lives from before the call of exec until that failed. Waits for a signal that is just
-// being sent, so that the calling thread takes it before its program is replaced. In a
-// vfork child it does nothing.
-class ExecUnderWay {
- public:
-  ExecUnderWay();
-  ~ExecUnderWay();
-  ExecUnderWay(const ExecUnderWay&) = delete;
-  ExecUnderWay& operator=(const ExecUnderWay&) = delete;
-
- private:
-  bool counted_ = false;
 };
 
 }  // namespace memtrace
