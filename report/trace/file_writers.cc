@@ -7,9 +7,11 @@
 #include <climits>
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <string>
 
 #include "report/base/map_line.h"
+#include "report/base/proc_stat.h"
 
 namespace memtrace::report {
 
@@ -38,11 +40,8 @@ bool MayBeAlive(uint32_t pid, uint64_t pid_namespace) {
     return true;
   const std::string directory = "/proc/" + std::to_string(pid);
   if (stat(directory.c_str(), &info) != 0) return errno != ENOENT;
-  std::ifstream file(directory + "/stat");
-  std::string line;
-  std::getline(file, line);
-  const size_t name_end = line.rfind(')');
-  const bool has_ended = name_end != line.npos && line.compare(name_end, 3, ") Z") == 0;
+  const std::optional<std::string> stat_line = ReadProcStat(static_cast<pid_t>(pid));
+  const bool has_ended = stat_line.has_value() && IsZombieStat(*stat_line);
   // The first thread of a process may have ended alone. The links of a directory are what
   // it holds and two more.
   return !has_ended || (stat((directory + "/task").c_str(), &info) == 0 && info.st_nlink > 3);
