@@ -190,12 +190,17 @@ int main(void) {
   return 0;
 }
 )");
-  const Result run = RunCommand(Traced({.arguments = {program}, .timeout_seconds = 60}, directory_.path()));
-  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
-  EXPECT_GT(Counters(TraceOf(directory_.path(), "program", run.pid)).at("abandoned_events"), 5u) << "nothing was tested";
-  long faults = -1;
-  ASSERT_EQ(sscanf(run.out.c_str(), "faults %ld", &faults), 1) << run.out;
-  EXPECT_LT(faults, 500) << "of 5,000 events";
+  // On a busy processor an alarm comes where the kernel lets the thread go on, which is seldom within the tracer.
+  uint64_t abandoned = 0;
+  for (int attempt = 0; abandoned <= 5 && attempt < 10; ++attempt) {
+    const Result run = RunCommand(Traced({.arguments = {program}, .timeout_seconds = 60}, directory_.path()));
+    ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+    abandoned = Counters(TraceOf(directory_.path(), "program", run.pid)).at("abandoned_events");
+    long faults = -1;
+    ASSERT_EQ(sscanf(run.out.c_str(), "faults %ld", &faults), 1) << run.out;
+    EXPECT_LT(faults, 500) << "of 5,000 events";
+  }
+  EXPECT_GT(abandoned, 5u) << "nothing was tested";
 }
 
 TEST_F(SignalsTest, ExitInAHandler) {
