@@ -87,6 +87,14 @@ TEST(RoomOrderTest, NoRoomIncludesOneAboveIt) {
   }
 }
 
+TEST(RoomOrderTest, ALibraryOfARoomHasNoFilesOfOthers) {
+  for (const std::string& room : Order()) {
+    const std::string list = kSource + "/report/" + room + "/CMakeLists.txt";
+    if (!fs::exists(list)) continue;
+    EXPECT_THAT(ReadFile(list), testing::Not(testing::HasSubstr("../"))) << list;
+  }
+}
+
 TEST(RoomOrderTest, NoDirectoryIncludesWhatThereIsNoArrowTo) {
   const std::map<std::string, std::set<std::string>> arrows = {
       {"format", {}},
