@@ -76,6 +76,7 @@ absl::StatusOr<AnalyzedTrace> AnalyzeTrace(TraceReader& reader, const AnalyzeOpt
     InvalidFrees& found = trace.analysis.invalid_frees;
     found = FindInvalidFrees(&reader, unknown, stacks, options.jobs, options.stop);
     Coverage& coverage = trace.analysis.coverage;
+    if (!found.looked_for) coverage.interrupted = true;
     const bool forked = coverage.inherited_frees > 0;
     const uint64_t all = coverage.unknown_frees + coverage.inherited_frees;
     if (unknown.size() == (forked ? HeapModel::kMostOfForkedChild : HeapModel::kMostUnknownFrees)) {

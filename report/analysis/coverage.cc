@@ -150,8 +150,19 @@ absl::string_view WhyRecordingStopped(uint64_t why) {
   return "for a reason this version does not know";
 }
 
+bool InterruptedBehindTheEvents(const Analysis& analysis) {
+  // An interruption among the events has ended the range at one of them.
+  const Coverage& coverage = analysis.coverage;
+  const uint64_t end_ns = coverage.live_until_ns != 0 ? coverage.live_until_ns : UINT64_MAX;
+  return coverage.interrupted && analysis.range.from_ns == 0 && analysis.range.to_ns == end_ns;
+}
+
 std::string InterruptionText(const Analysis& analysis) {
   if (!analysis.coverage.interrupted) return "";
+  if (InterruptedBehindTheEvents(analysis)) {
+    return "the reading was interrupted before it was known which frees were of blocks that had "
+           "been freed before";
+  }
   return absl::StrFormat("the reading was interrupted: this is of the first %.1f %% of the events, "
                          "up to %.3f s", 100 * analysis.coverage.read_share,
                          static_cast<double>(analysis.range.to_ns) / 1e9);

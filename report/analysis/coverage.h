@@ -22,6 +22,10 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis);
 // `events_after_end`: the trace goes on behind its kEnd record; an exec then failed.
 void FillEnd(const TraceMetadata& metadata, bool events_after_end, ProcessInfo* process);
 
+// Whether a reading that was interrupted had come to the last event. What it then had not found out
+// is which frees of no live block were of blocks that had been freed before.
+bool InterruptedBehindTheEvents(const Analysis& analysis);
+
 // "the reading was interrupted: this is of the first 41.7 % of the events, up to 1.204 s"; empty
 // when it was not.
 std::string InterruptionText(const Analysis& analysis);

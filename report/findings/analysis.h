@@ -63,7 +63,7 @@ struct Coverage {
   // later. A note says why.
   std::optional<uint64_t> recording_end_ns;
   uint64_t live_until_ns = 0;      // not 0: the process was at work then, when its trace was opened
-  bool interrupted = false;        // the reading was: `range` ends where it did
+  bool interrupted = false;        // the reading was: `range` ends where it did among the events
   double read_share = 1;           // of the events, when it was
   bool truncated = false;          // damage or a cut: `damage` says where
   // Events that happened are not in the trace, or cannot be read: what looks freed or

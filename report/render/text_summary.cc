@@ -22,8 +22,9 @@ void AddCoverage(const ReportView& view, const TextOptions& options, Lines* line
   const Coverage& coverage = analysis.coverage;
   std::vector<std::string> bad, remarks;
   if (coverage.interrupted) {
-    bad.push_back(absl::StrCat(InterruptionText(analysis), "; what was live then may have been "
-                               "freed later"));
+    bad.push_back(absl::StrCat(InterruptionText(analysis),
+                               InterruptedBehindTheEvents(analysis)
+                                   ? "" : "; what was live then may have been freed later"));
   }
   if (coverage.dropped_events > 0) {
     bad.push_back(absl::StrCat(words::Plural(coverage.dropped_events, "event"),

@@ -1,10 +1,12 @@
 // What is told of frees of what was no live block.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "report/analysis/analyzer.h"
+#include "report/analysis/coverage.h"
 #include "tests/report/test_util.h"
 #include "tests/report/trace_builder.h"
 
@@ -161,6 +163,46 @@ TEST_F(InvalidFreesTest, WhereEventsWereLostNothingIsTold) {
   const InvalidFrees& found = Find();
   EXPECT_TRUE(found.stories.empty());
   EXPECT_FALSE(found.looked_for);
+}
+
+// Whenever that is: among the events, or in the second pass, when all of them were read.
+TEST_F(InvalidFreesTest, WhenItIsStoppedBeforeTheyAreKnownItSaysSo) {
+  for (uint64_t i = 1; i <= 20'000; ++i) {
+    thread_.At(10 * i).Malloc(0x10010, 18, 1).At(10 * i + 5).Free(0x10010);
+    if (i % 500 == 0) thread_.Flush();
+  }
+  thread_.At(300'000).Free(0x10010).At(300'010);
+  trace_.End(0, 300'010);
+  const std::string bytes = trace_.Build();
+  AnalyzeOptions options;
+  options.jobs = 1;
+  int all = 0;
+  options.stop = [&] {
+    ++all;
+    return false;
+  };
+  const AnalyzedTrace whole = Analyze(bytes, options);
+  EXPECT_EQ(whole.analysis.invalid_frees.told, 1u);
+  EXPECT_FALSE(whole.analysis.coverage.interrupted);
+  int behind_the_events = 0;
+  for (int stop_at = 1; stop_at <= all; ++stop_at) {
+    int asked = 0;
+    options.stop = [&] { return ++asked >= stop_at; };
+    const AnalyzedTrace part = Analyze(bytes, options);
+    const Analysis& a = part.analysis;
+    EXPECT_FALSE(a.invalid_frees.looked_for) << stop_at;
+    EXPECT_TRUE(a.coverage.interrupted) << stop_at;
+    EXPECT_EQ(InterruptedBehindTheEvents(a), a.range.whole()) << stop_at;
+    behind_the_events += a.range.whole();
+    EXPECT_THAT(InterruptionText(a),
+                testing::StartsWith(
+                    a.range.whole()
+                        ? "the reading was interrupted before it was known which frees were of "
+                          "blocks that had been freed before"
+                        : "the reading was interrupted: this is of the first "));
+  }
+  EXPECT_GT(behind_the_events, 0);
+  EXPECT_LT(behind_the_events, all);
 }
 
 TEST(InvalidFreesOfAPartTest, OfARangeNothingIsTold) {

@@ -16,6 +16,7 @@
 
 #include "report/index/analysis_codec.h"
 #include "tests/report/long_trace.h"
+#include "tests/report/trace_builder.h"
 #include "tests/temp_dir.h"
 
 namespace memtrace::report::index {
@@ -93,6 +94,38 @@ TEST_F(SummaryStoreTest, AChangedTraceIsReadAgain) {
   EXPECT_TRUE(recalled_);
   std::ofstream(trace_, std::ios::app) << std::string(64, '\0');
   Report();
+  EXPECT_FALSE(recalled_);
+}
+
+// The last that is looked for, when all events were read, is which frees were invalid.
+TEST_F(SummaryStoreTest, OfWhatWasInterruptedNothingIsKept) {
+  TraceBuilder builder;
+  ThreadScript& thread = builder.Thread(1, 4242, "main");
+  for (uint64_t i = 1; i <= 20'000; ++i) {
+    thread.At(10 * i).Malloc(0x10010, 18).At(10 * i + 5).Free(0x10010);
+    if (i % 500 == 0) thread.Flush();
+  }
+  thread.At(300'000).Free(0x10010).At(300'010);
+  builder.End(0, 300'010);
+  ASSERT_TRUE(builder.WriteTo(trace_));
+  AnalyzeOptions options;
+  options.jobs = 1;
+  int asked = 0;
+  options.stop = [&] {
+    ++asked;
+    return false;
+  };
+  const std::string whole = Report(options);
+  fs::remove(Stored());
+  const int all = asked;
+  for (const int stop_at : {1, all}) {
+    asked = 0;
+    options.stop = [&] { return ++asked >= stop_at; };
+    EXPECT_FALSE(Report(options) == whole) << stop_at;
+    EXPECT_EQ(Stored(), fs::path()) << stop_at;
+  }
+  options.stop = nullptr;
+  EXPECT_TRUE(Report(options) == whole);
   EXPECT_FALSE(recalled_);
 }
 

@@ -151,5 +151,21 @@ TEST_F(SummaryTest, IsInTheTextAndInTheDocument) {
   EXPECT_EQ(text.find('\033'), std::string::npos);
 }
 
+TEST_F(SummaryTest, TellsWhatAnInterruptedReadingDidNotComeTo) {
+  TextOptions options;
+  options.style.width = 200;
+  coverage_.interrupted = true;
+  coverage_.unknown_frees = 1;
+  std::string text = SummaryText(trace_.View(), options);
+  EXPECT_NE(text.find("! the reading was interrupted before it was known which frees were of "
+                      "blocks that had been freed before\n"), std::string::npos) << text;
+  coverage_.read_share = 0.25;
+  trace_.analysis.range.to_ns = 500'000'000;
+  text = SummaryText(trace_.View(), options);
+  EXPECT_NE(text.find("! the reading was interrupted: this is of the first 25.0 % of the events, "
+                      "up to 0.500 s; what was live then may have been freed later\n"),
+            std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace memtrace::report::render
