@@ -181,13 +181,28 @@ absl::StatusOr<AnalyzedTrace> AnalyzeUntilInterrupted(const ReportFlags& flags,
   return trace;
 }
 
-// False: before it came to what was asked for. `scan`: 0, or the one that the report is about.
-bool WarnInterrupted(const Analysis& analysis, uint32_t scan) {
+// Whether what was read has the memory scan without which what is asked for has no answer.
+bool HasNeededScan(const ReportFlags& flags, const ReportOptions& options,
+                   const Analysis& analysis) {
+  if (options.scan != 0) {
+    return std::ranges::any_of(analysis.leak_scans, [&options](const LeakScan& each) {
+      return each.number == options.scan;
+    });
+  }
+  const bool needs_one = flags.questions.any() || !flags.suppressions.empty() ||
+                         options.format == ReportFormat::kValgrind ||
+                         options.format == ReportFormat::kValgrindXml;
+  return !needs_one || leak::ChooseScan(analysis, 0) != nullptr;
+}
+
+// False: before it came to what was asked for.
+bool WarnInterrupted(const ReportFlags& flags, const ReportOptions& options,
+                     const Analysis& analysis) {
+  // Where all events were read and none is of that scan, the trace has none, which is said as of
+  // any other.
   const bool has_any =
-      analysis.range.to_ns > analysis.range.from_ns &&
-      (scan == 0 || std::ranges::any_of(analysis.leak_scans, [scan](const LeakScan& each) {
-         return each.number == scan;
-       }));
+      InterruptedBehindTheEvents(analysis) || (analysis.range.to_ns > analysis.range.from_ns &&
+                                               HasNeededScan(flags, options, analysis));
   std::fprintf(stderr, "memtrace: %s\n",
                has_any ? InterruptionText(analysis).c_str()
                        : "the reading was interrupted before it came to what was asked for: there "
@@ -197,11 +212,12 @@ bool WarnInterrupted(const Analysis& analysis, uint32_t scan) {
 
 // Whether there is something to report, though the reading may have been interrupted: then it says
 // so, and the exit status will.
-bool GoesOn(const Analysis& analysis, uint32_t scan, Progress* progress, int* exit_code) {
+bool GoesOn(const ReportFlags& flags, const ReportOptions& options, const Analysis& analysis,
+            Progress* progress, int* exit_code) {
   if (!analysis.coverage.interrupted) return true;
   *exit_code = kExitInterrupted;
   progress->Clear();
-  return WarnInterrupted(analysis, scan);
+  return WarnInterrupted(flags, options, analysis);
 }
 
 // For the sites that were chosen by their names. An interruption that came before was
@@ -372,7 +388,7 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
   Summary summary;
   auto& trace = LeakUntilExit(AnalyzeUntilInterrupted(flags, &*options, &symbolizer, &summary));
   if (!trace.ok()) return trace.status();
-  if (!GoesOn(trace->analysis, options->scan, &progress, exit_code)) return absl::OkStatus();
+  if (!GoesOn(flags, *options, trace->analysis, &progress, exit_code)) return absl::OkStatus();
 
   const StackTable& stacks = *trace->stacks;
   const SiteSymbols& symbols = LeakUntilExit(SiteSymbols(
@@ -387,7 +403,7 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
     if (!of_sites.ok()) return of_sites.status();
     chosen = *std::move(of_sites);
     if (!trace->analysis.coverage.interrupted &&
-        !GoesOn(chosen.analysis, options->scan, &progress, exit_code)) {
+        !GoesOn(flags, *options, chosen.analysis, &progress, exit_code)) {
       return absl::OkStatus();
     }
     view = ReportView::Create(chosen.analysis, symbols, options->frames);

@@ -71,7 +71,10 @@ std::string WhyNoScan(const Analysis& analysis) {
     return absl::StrCat("the process is at work: memtrace leaks ", analysis.process.pid,
                         " asks it for one");
   }
-  if (!analysis.range.whole()) return "none was taken in this range";
+  if (!analysis.range.whole()) {
+    return analysis.coverage.interrupted ? "the reading was interrupted, and had come to none"
+                                         : "none was taken in this range";
+  }
   if (analysis.process.imported()) return "an imported log has none";
   switch (analysis.process.end) {
     case ProcessInfo::End::kSignal:

@@ -355,16 +355,51 @@ TEST_F(EngineCommandTest, BeforeTheScanThatIsAskedForThereIsNothingToReport) {
   LongTraceOptions options;
   options.events = 1'000'000;
   MakeTrace("long.mtr", options);
-  Start({"report", "--index", "off", "--jobs", "1", "--tables", "leaks", "--scan", "1", Path("long.mtr")}, true,
-        true);
+  std::ofstream(Path("known.supp")) << "{\n  known\n  Memcheck:Leak\n  fun:malloc\n}\n";
+  for (const std::vector<std::string>& question : std::vector<std::vector<std::string>>{
+           {"--tables", "leaks", "--scan", "1"},
+           {"--suppressions", Path("known.supp")},
+           {"--graph"},
+           {"--why", "1"},
+           {"--who-points-at", "0x1000"},
+           {"--format", "valgrind"},
+           {"--format", "valgrind-xml"}}) {
+    fs::remove(Path("reached"));
+    fs::remove(Path("go"));
+    std::vector<std::string> words = {"report", "--index", "off", "--jobs", "1"};
+    words.insert(words.end(), question.begin(), question.end());
+    words.push_back(Path("long.mtr"));
+    Start(words, true, true);
+    AwaitTheStall();
+    kill(process_, SIGINT);
+    GoOn();
+    const std::string said = ReadTerminal();
+    EXPECT_EQ(WEXITSTATUS(Wait()), 130) << question[0];
+    EXPECT_THAT(said, HasSubstr("memtrace: the reading was interrupted before it came to what was "
+                                "asked for: there is nothing to report"));
+    for (const char* not_known : {"no finished scan", "has none", "was not scanned"}) {
+      EXPECT_THAT(said, Not(HasSubstr(not_known))) << question[0];
+    }
+    EXPECT_EQ(Content(Path("out")), "");
+    close(terminal_);
+    terminal_ = -1;
+  }
+}
+
+// A report that needs no scan is of what was read, and says as much of the scans.
+TEST_F(EngineCommandTest, InterruptedItDoesNotSayThatNoScanWasTaken) {
+  LongTraceOptions options;
+  options.events = 1'000'000;
+  MakeTrace("long.mtr", options);
+  Start({"report", "--index", "off", "--jobs", "1", "--format", "json", Path("long.mtr")}, true,
+        false);
   AwaitTheStall();
   kill(process_, SIGINT);
   GoOn();
-  const std::string said = ReadTerminal();
   EXPECT_EQ(WEXITSTATUS(Wait()), 130);
-  EXPECT_THAT(said, HasSubstr("memtrace: the reading was interrupted before it came to what was asked for: "
-                              "there is nothing to report"));
-  EXPECT_THAT(said, Not(HasSubstr("no finished scan")));
+  const auto report = nlohmann::json::parse(Content(Path("out")));
+  EXPECT_EQ(report["leak_scan"], nullptr);
+  EXPECT_EQ(report["no_leak_scan"], "the reading was interrupted, and had come to none");
 }
 
 TEST_F(EngineCommandTest, ASecondCtrlCEndsItAtOnce) {
