@@ -22,12 +22,12 @@ bool RoseOnce(const std::vector<double>& series) {
 }
 
 TrendVerdict Judge(const TrendRow& row, const TrendOptions& options, bool enough) {
+  if (!enough) return TrendVerdict::kUnknown;
   const double first = row.series.front(), growth = row.growth();
   const double size = std::fabs(row.series.back() - first);
   const bool counts = std::max(std::fabs(growth), size) >= options.least.amount &&
                       std::max(std::fabs(growth), size) >= options.least.share * first;
   if (!counts) return TrendVerdict::kSteady;
-  if (!enough) return TrendVerdict::kUnknown;
   if (RoseOnce(row.series)) return TrendVerdict::kStepped;
   if (row.trend.p_rise <= options.chance && growth > 0) return TrendVerdict::kGrowing;
   if (row.trend.p_fall <= options.chance && growth < 0) return TrendVerdict::kShrinking;

@@ -20,7 +20,7 @@ enum class TrendVerdict {
   kStepped,    // rose once and stayed there
   kSteady,
   kShrinking,
-  kUnknown,    // too few nights to tell
+  kUnknown,    // too few nights to tell, of any site
 };
 inline constexpr TrendVerdict kTrendVerdicts[] = {TrendVerdict::kGrowing, TrendVerdict::kStepped,
                                                   TrendVerdict::kSteady, TrendVerdict::kShrinking,

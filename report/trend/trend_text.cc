@@ -106,21 +106,13 @@ class TrendText {
     return p < 0.0001 ? "<0.0001" : absl::StrFormat("%.4f", p);
   }
 
-  // Of too few nights it is not said that a site is steady either.
-  std::string NameOf(TrendVerdict verdict) const {
-    if (verdict == TrendVerdict::kUnknown || trend_.nights.size() == 1) return "SITES";
-    if (verdict == TrendVerdict::kSteady && !trend_.enough) return "UNCHANGED SO FAR";
-    return absl::AsciiStrToUpper(TrendName(verdict));
-  }
-
   std::string Of(TrendVerdict verdict) const {
     std::vector<const TrendRow*> rows;
     for (const TrendRow& row : trend_.rows) {
       if (row.verdict == verdict) rows.push_back(&row);
     }
     if (rows.empty()) return "";
-    // Steady sites are listed only with --full, or when there are too few nights to say more.
-    if (verdict == TrendVerdict::kSteady && !text_.full && trend_.enough) {
+    if (verdict == TrendVerdict::kSteady && !text_.full) {
       return absl::StrCat(
           "\n",
           style_.Paint(Ink::kDim,
@@ -128,7 +120,9 @@ class TrendText {
           "\n");
     }
     const bool bad = verdict == TrendVerdict::kGrowing;
-    std::string out = Heading(text_, NameOf(verdict),
+    std::string out = Heading(
+        text_,
+        verdict == TrendVerdict::kUnknown ? "SITES" : absl::AsciiStrToUpper(TrendName(verdict)),
         style_.Paint(bad ? Ink::kBad : Ink::kPlain, words::Plural(rows.size(), "site")));
     std::vector<TextTable::Column> columns = {{"a night"}, {"now"}, {"nights", /*left=*/true}};
     if (wide_) columns.insert(columns.begin() + 1, {{"first"}, {"chance"}});

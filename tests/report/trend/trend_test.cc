@@ -326,14 +326,28 @@ TEST(TrendFormatsTest, SayThatOnlySomeSitesWereLookedAt) {
   EXPECT_EQ(nlohmann::json::parse(json.text())["match"], "Other|More");
 }
 
+// Nor where it grew by less than what counts.
 TEST(TrendFormatsTest, OfTooFewNightsNothingIsSaidToBeSteady) {
-  const auto text = [](const std::vector<uint64_t>& leaks) {
-    const History history = Nights(leaks);
-    return RenderTrendText(*FindTrends(history, {}), "history", {});
-  };
-  EXPECT_THAT(text({100, 100}), Not(HasSubstr("STEADY")));
-  EXPECT_THAT(text({100}), Not(HasSubstr("STEADY")));
-  EXPECT_THAT(text({100}), HasSubstr("SITES  1 site\n"));
+  TrendOptions options;
+  for (const double least : {0, 1'000'000}) {
+    options.least.amount = least;
+    for (const std::vector<uint64_t>& leaks :
+         {std::vector<uint64_t>{100}, {100, 100}, {100, 500'100}, {100, 100, 200, 300}}) {
+      const History history = Nights(leaks);
+      const auto trend = FindTrends(history, options);
+      const std::string text = RenderTrendText(*trend, "history", {});
+      EXPECT_THAT(text, HasSubstr("SITES  1 site\n"));
+      for (const char* word : {"STEADY", "steady", "UNCHANGED"}) {
+        EXPECT_THAT(text, Not(HasSubstr(word)));
+      }
+      render::StringSink json, csv;
+      RenderTrendJson(*trend, SIZE_MAX, json);
+      EXPECT_EQ(nlohmann::json::parse(json.text())["sites"][0]["verdict"], "unknown");
+      EXPECT_EQ(nlohmann::json::parse(json.text())["counts"]["steady"], 0);
+      RenderTrendCsv(*trend, SIZE_MAX, csv);
+      EXPECT_THAT(csv.text(), HasSubstr("\nunknown,"));
+    }
+  }
 }
 
 TEST(HistoryFileTest, IsNamedAsOneWouldWriteIt) {
