@@ -124,6 +124,9 @@ struct Analysis {
     const uint64_t end = std::min({process.duration_ns, process.exit_work_begin_ns, range.to_ns});
     return std::max(end, range.from_ns);
   }
+  // Whether page faults were counted. The log that a trace was imported from has none, though the
+  // trace has an end.
+  bool faults_known() const { return faults.counted && !process.imported(); }
   // Whether the run is too short to show that something grows without end.
   bool too_short_for_growth() const {
     return judged_until_ns() - range.from_ns < kLeastGrowthRunNs;

@@ -97,8 +97,12 @@ void WriteTimeline(const Analysis& analysis, words::Sink& out) {
     } else {
       record.Text("");  // not known
     }
-    record.Number(point.minor_faults).Number(point.major_faults).Number(point.usable_bytes)
-        .WriteTo(out);
+    if (analysis.faults_known()) {
+      record.Number(point.minor_faults).Number(point.major_faults);
+    } else {
+      record.Nothing().Nothing();
+    }
+    record.Number(point.usable_bytes).WriteTo(out);
   }
 }
 

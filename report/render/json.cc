@@ -182,15 +182,15 @@ Json TotalsJson(const ReportView& view) {
   return json;
 }
 
-Json PointJson(const TimelinePoint& point) {
+Json PointJson(const TimelinePoint& point, bool faults_known) {
   return {{"time_s", Seconds(point.time_ns)},
           {"live_bytes", point.live_bytes},
           {"live_blocks", point.live_blocks},
           {"allocations", point.allocations},
           {"frees", point.frees},
           {"rss_bytes", point.rss_bytes == 0 ? Json() : Json(point.rss_bytes)},
-          {"minor_faults", point.minor_faults},
-          {"major_faults", point.major_faults},
+          {"minor_faults", faults_known ? Json(point.minor_faults) : Json()},
+          {"major_faults", faults_known ? Json(point.major_faults) : Json()},
           {"max_live_bytes", point.max_live_bytes},
           {"bytes_allocated", point.bytes_allocated},
           {"usable_bytes", point.usable_bytes}};
@@ -364,7 +364,11 @@ void RenderJson(const ReportView& view, size_t top, words::Sink& out, const Grap
   member("growing", GrowingJson(view));
   out.Write(absl::StrCat(",\n  \"timeline\": { \"interval_s\": ",
                          Dump(Seconds(analysis.timeline_interval_ns)), ", \"points\": "));
-  WriteArray(analysis.timeline, kAllRows, PointJson, out);
+  WriteArray(analysis.timeline, kAllRows,
+             [known = analysis.faults_known()](const TimelinePoint& point) {
+               return PointJson(point, known);
+             },
+             out);
   out.Write(absl::StrCat(", \"stacked\": ", Dump(StackedTimelineJson(view)), " }"));
   member("shutdown_s", analysis.shutdown_ns == UINT64_MAX ? Json()
                                                           : Json(Seconds(analysis.shutdown_ns)));

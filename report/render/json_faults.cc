@@ -70,7 +70,7 @@ Json FaultsJson(const ReportView& view, size_t top) {
   const FaultDetails& details = view.analysis().fault_details;
   const auto known = [&](double r) { return faults.correlation_known ? Json(r) : Json(); };
   const bool told = !view.analysis().process.imported();  // a log has none
-  const bool counted = told && faults.counted;
+  const bool counted = view.analysis().faults_known();
   Json json = {
       {"source", told ? Json(FaultSourceName(view.analysis())) : Json()},
       {"minor", counted ? Json(faults.minor) : Json()},

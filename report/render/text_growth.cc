@@ -165,6 +165,7 @@ std::string GrowthText(const ReportView& view, const TextOptions& options) {
 std::string FaultsText(const ReportView& view, const TextOptions& options) {
   const Analysis& analysis = view.analysis();
   const Faults& faults = analysis.faults;
+  if (analysis.process.imported()) return Heading(options, "PAGE FAULTS", "not in the log");
   if (faults.minor == 0 && faults.major == 0) {
     return Heading(options, "PAGE FAULTS",
                    faults.counted ? "none were seen" : "not known: none were counted");

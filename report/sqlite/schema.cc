@@ -167,8 +167,8 @@ CREATE TABLE timeline (
   frees INTEGER NOT NULL,
   bytes_allocated INTEGER NOT NULL,
   rss_bytes INTEGER,                 -- last known
-  minor_faults INTEGER NOT NULL,
-  major_faults INTEGER NOT NULL
+  minor_faults INTEGER,              -- NULL: none were counted, as in a log that was imported
+  major_faults INTEGER
 );
 
 CREATE TABLE usage_samples (  -- of the kernel's accounts of the process

@@ -348,8 +348,9 @@ void Writer::WriteTimeline() {
     if (!seen.insert(point.time_ns).second) continue;
     row.Number(point.time_ns).Number(point.live_bytes).Number(point.live_blocks)
         .Number(point.max_live_bytes).Number(point.allocations).Number(point.frees)
-        .Number(point.bytes_allocated).NumberOrNull(point.rss_bytes).Number(point.minor_faults)
-        .Number(point.major_faults).Row();
+        .Number(point.bytes_allocated).NumberOrNull(point.rss_bytes)
+        .NumberIf(analysis().faults_known(), point.minor_faults)
+        .NumberIf(analysis().faults_known(), point.major_faults).Row();
   }
   Insert sample_row(database_, "usage_samples", 8);
   for (const UsageSample& sample : analysis().faults.samples) {

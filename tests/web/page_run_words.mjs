@@ -23,7 +23,7 @@ const nothingRecorded = (report, series) => {
   report.leak_scan = null;
   report.no_leak_scan = 'the trace ends before the program did';
   for (const key of Object.keys(report.totals)) if (typeof report.totals[key] === 'number') report.totals[key] = 0;
-  for (const point of report.timeline.points) point.minor_faults = point.major_faults = 0;
+  for (const point of report.timeline.points) point.minor_faults = point.major_faults = null;
   report.coverage.all_recorded = false;
   report.coverage.dropped_events = 4857;
   Object.assign(report.faults, { minor: null, major: null, tool_minor: 0, peak_rss_bytes: null });
@@ -63,10 +63,11 @@ describe('the words of the run', () => {
       report.faults = { source: null, minor: null, major: null, attributed_minor: null, tool_minor: 0, thrash: [], peak_rss_bytes: null,
                         correlation: { live_bytes_vs_minor: null, allocated_bytes_vs_minor: null, lagged: null, words: [] } };
       report.phases = [];
-      for (const point of report.timeline.points) point.minor_faults = 0;
+      for (const point of report.timeline.points) point.minor_faults = point.major_faults = null;
     });
     await on('words.html', '#view=faults', async (page) => {
       assert.equal(await page.locator('#panel-faults').textContent(), 'FaultsThe log has no page faults.');
+      assert.equal(await page.locator('section.timeline details > summary').first().textContent(), 'Allocations');
     });
   });
 });

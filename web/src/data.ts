@@ -46,7 +46,7 @@ export interface Leak {
 export interface Point {
   time_s: number; live_bytes: number; live_blocks: number; max_live_bytes: number;
   allocations: number; frees: number; bytes_allocated: number;
-  rss_bytes: number | null; minor_faults: number; major_faults: number;
+  rss_bytes: number | null; minor_faults: number | null; major_faults: number | null;
 }
 
 export interface Amount { bytes: number; blocks: number }

@@ -22,6 +22,7 @@
 #include "report/import/kernel_symbols.h"
 #include "report/names/site_symbols.h"
 #include "report/render/formats.h"
+#include "report/render/text_report.h"
 #include "report/render/view.h"
 #include "tests/temp_dir.h"
 
@@ -203,6 +204,15 @@ constexpr char kTraceFile[] =
     "            bash-100     [000] .....   101.000000: kmalloc: call_site=fails+0x1/0x2 ptr=(null) bytes_req=8192 bytes_alloc=0 gfp_flags=GFP_KERNEL\n"
     "            bash-100     [000] .....   102.000000: kfree: call_site=older+0x1/0x2 ptr=000000009000\n";
 
+// That is no news of the page faults of what ran.
+TEST_F(ImportTest, TheTextSaysThatFaultsAreNotInTheLog) {
+  Import(kTraceFile);
+  const auto view = render::ReportView::Create(trace_.analysis, *symbols_, "");
+  render::TextOptions options;
+  options.sections = {render::TextSection::kFaults};
+  EXPECT_THAT(render::RenderText(*view, options), HasSubstr("PAGE FAULTS  not in the log\n"));
+}
+
 // A log has no start by the wall clock, no end and no faults; but the waste.
 TEST_F(ImportTest, WhatALogDoesNotSayIsNull) {
   Import(kTraceFile);
@@ -215,6 +225,12 @@ TEST_F(ImportTest, WhatALogDoesNotSayIsNull) {
   }
   for (const char* key : {"source", "minor", "major"}) {
     EXPECT_TRUE(report.at("faults").at(key).is_null()) << key;
+  }
+  ASSERT_FALSE(report.at("timeline").at("points").empty());
+  for (const auto& point : report.at("timeline").at("points")) {
+    for (const char* key : {"minor_faults", "major_faults"}) {
+      EXPECT_TRUE(point.at(key).is_null()) << key;
+    }
   }
   EXPECT_EQ(report.at("totals").at("wasted_bytes"), 28 + 24 + 4);
 }

@@ -95,6 +95,17 @@ TEST(CsvTest, EveryTableHasAHeaderAndRowsOfItsLength) {
   EXPECT_FALSE(ParseCsvTable("nothing").ok());
 }
 
+TEST(CsvTest, FaultsThatWereNotCountedAreNotZero) {
+  MadeUp trace;
+  trace.analysis.timeline.push_back({.time_ns = 1'500'000'000, .minor_faults = 3});
+  EXPECT_EQ(Cell(Rendered(trace.View(), CsvTable::kTimeline), 1, "minor_faults"), "3");
+  trace.analysis.process.start_realtime_ns = 0;  // imported
+  const std::vector<Row> rows = Rendered(trace.View(), CsvTable::kTimeline);
+  EXPECT_EQ(Cell(rows, 1, "minor_faults"), "");
+  EXPECT_EQ(Cell(rows, 1, "major_faults"), "");
+  EXPECT_EQ(Cell(rows, 1, "usable_bytes"), "0");
+}
+
 TEST(CsvTest, SaysTheSiteInFigures) {
   MadeUp trace;
   trace.AddSite(trace.Stack({{"leak", "/work/leak.c", 7}, {"main", "/work/leak.c", 20}}), 3, 100,

@@ -196,6 +196,12 @@ TEST(JsonTest, WhatIsNotKnownIsNullAndNotZero) {
   EXPECT_TRUE(report["faults"]["attributed_minor"].is_null());
   EXPECT_TRUE(report["faults"]["correlation"]["live_bytes_vs_minor"].is_null());
   EXPECT_TRUE(report["timeline"]["points"][0]["rss_bytes"].is_null());
+  EXPECT_EQ(report["timeline"]["points"][0]["minor_faults"], 0) << "they were counted";
+  trace.analysis.faults.counted = false;
+  const json cut = Rendered(trace.View());
+  for (const char* key : {"minor_faults", "major_faults"}) {
+    EXPECT_TRUE(cut["timeline"]["points"][0][key].is_null()) << key;
+  }
 }
 
 // The class of 1.8 s goes on to 2.1, the run to 2.

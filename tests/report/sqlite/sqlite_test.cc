@@ -205,6 +205,14 @@ TEST_F(SqliteTest, NothingIsLostWhereTheLastScanFoundNothing) {
   EXPECT_EQ(Query("SELECT count(*) FROM leak_list"), "0\n");
 }
 
+TEST_F(SqliteTest, FaultsThatWereNotCountedAreNull) {
+  MadeUpRun run;
+  run.analysis.process.start_realtime_ns = 0;  // imported
+  Write(run);
+  EXPECT_EQ(Query("SELECT count(*), count(minor_faults), count(major_faults) FROM timeline"),
+            "3|0|0\n");
+}
+
 TEST_F(SqliteTest, NamesAreTextWhateverTheyAre) {
   MadeUp made_up;
   made_up.analysis.process.command = {std::string("a\0b", 3)};

@@ -41,8 +41,8 @@ export class FaultsView implements View {
   // Null where none was seen.
   private plot(): Chart | null {
     const { model } = this, { timeline } = model.report, { points } = timeline;
-    const major = points.some((point) => point.major_faults > 0);
-    if (!major && !points.some((point) => point.minor_faults > 0)) return null;
+    const major = points.some((point) => (point.major_faults ?? 0) > 0);
+    if (!major && !points.some((point) => (point.minor_faults ?? 0) > 0)) return null;
     return new Chart({
       height: 180, text: count, times: points.map((point) => point.time_s), sync: 'time', span: [model.intervals.begin, model.intervals.end],
       label: `Page faults in each ${seconds(timeline.interval_s)}`,

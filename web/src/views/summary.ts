@@ -34,8 +34,8 @@ export class SummaryView implements View {
     return h('section', { class: 'range' }, h('h3', {}, 'In the chosen time'), this.model.state.get('q') !== '' && h('p', { class: 'note' }, 'Of all sites, whatever the filter leaves.'),
       h('p', {}, `${plural(sum((p) => p.allocations), 'allocation')} of ${bytes(sum((p) => p.bytes_allocated))}, ` +
         `${plural(sum((p) => p.frees), 'free')}; live from ${bytes(before?.live_bytes ?? 0)} to ${bytes(last.live_bytes)}, ` +
-        `at most ${bytes(points.reduce((most, point) => Math.max(most, point.max_live_bytes), 0))}; ` +
-        `${exactPlural(sum((p) => p.minor_faults), 'minor fault')}.`));
+        `at most ${bytes(points.reduce((most, point) => Math.max(most, point.max_live_bytes), 0))}` +
+        (points[0].minor_faults === null ? '' : `; ${exactPlural(sum((p) => p.minor_faults ?? 0), 'minor fault')}`) + '.'));
   }
 
   // What the filter leaves, of the chosen time where one is.

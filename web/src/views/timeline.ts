@@ -40,6 +40,8 @@ export class Timeline {
       },
     };
     const rss = points.some((point) => point.rss_bytes !== null);
+    const faults = points.some((point) => point.minor_faults !== null);
+    const title = faults ? 'Allocations and faults' : 'Allocations';
     const { totals } = report, { figures } = model;
     const live = new Chart({
       ...common, height: 190, text: bytes,
@@ -52,11 +54,11 @@ export class Timeline {
     });
     const rates = new Chart({
       ...common, height: 110, text: count,
-      label: `Allocations and faults in each ${seconds(report.timeline.interval_s)}`,
+      label: `${title} in each ${seconds(report.timeline.interval_s)}`,
       series: [
         { title: 'allocations', colour: 'alloc', text: figures.count, values: points.map((point) => point.allocations) },
         { title: 'frees', colour: 'free', text: figures.count, values: points.map((point) => point.frees) },
-        { title: 'minor faults', colour: 'fault', values: points.map((point) => point.minor_faults) },
+        ...(faults ? [{ title: 'minor faults', colour: 'fault', values: points.map((point) => point.minor_faults) }] : []),
       ],
     });
     this.charts = [live, rates];
@@ -70,7 +72,7 @@ export class Timeline {
       },
     }));
     this.stacked = model.series ? new StackedTimeline(model) : null;
-    const more = h('details', {}, h('summary', {}, 'Allocations and faults'), rates.element);
+    const more = h('details', {}, h('summary', {}, title), rates.element);
     this.element = h('section', { class: 'timeline', 'aria-label': 'Timeline' },
       live.element, more, this.stacked?.element,
       h('div', { class: 'brush' },
