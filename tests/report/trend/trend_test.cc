@@ -340,7 +340,7 @@ TEST(TrendFormatsTest, OfTooFewNightsNothingIsSaidToBeSteady) {
       for (const char* word : {"STEADY", "steady", "UNCHANGED"}) {
         EXPECT_THAT(text, Not(HasSubstr(word)));
       }
-      render::StringSink json, csv;
+      words::StringSink json, csv;
       RenderTrendJson(*trend, SIZE_MAX, json);
       EXPECT_EQ(nlohmann::json::parse(json.text())["sites"][0]["verdict"], "unknown");
       EXPECT_EQ(nlohmann::json::parse(json.text())["counts"]["steady"], 0);
