@@ -182,13 +182,8 @@ void RegisterPagesCommand(CLI::App& app, int* exit_code) {
       ->type_name("N")
       ->default_str("20")
       ->check(PositiveNumber, "");
-  pages->add_option("--width", flags->width, "Columns of the text; 0 is the terminal's")
-      ->type_name("N")
-      ->check(CLI::Range(0, 1000));
-  pages->add_option("--color", flags->color, "auto, always or never")
-      ->type_name("WHEN")
-      ->default_str("auto")
-      ->check(CLI::IsMember({"auto", "always", "never"}));
+  AddTextOptions(pages, &flags->color, &flags->width);
+  pages->get_option("--color")->check(CLI::IsMember({"auto", "always", "never"}));
   pages->callback([flags, exit_code] { *exit_code = ExitCodeOf(Pages(*flags)); });
 }
 

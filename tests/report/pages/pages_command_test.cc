@@ -133,6 +133,8 @@ TEST_F(PagesCommandTest, SaysWhatIsWrong) {
            {{"--all", "1"}, "leave the numbers out"},
            {{"none.mtr"}, "'none.mtr' is no process id and no file"},
            {{"1", "--snapshot", "2"}, "--snapshot is of a trace"},
+           {{"1", "--width", "0"}, "0 is not from 60 to 200"},
+           {{"1", "--color", "green"}, "--color: green"},
            {{"0"}, "is no process id"},
            {{"4000000"}, "there is no process 4000000"},
            {{"1", "--format", "pdf"}, "pdf"}}) {
