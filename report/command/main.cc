@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -177,8 +178,9 @@ void HoldStandardDescriptors() {
   }
 }
 
-// Without what CLI11 adds in words of its own: what is required the usage shows, and which options
-// do not go together is told by who gives them both.
+// Without what CLI11 adds in words of its own: what is required the usage shows, which options do
+// not go together is told by who gives them both, and which values an option takes its description
+// says.
 class HelpFormatter : public CLI::Formatter {
  public:
   std::string make_option_opts(const CLI::Option* option) const override {
@@ -186,7 +188,11 @@ class HelpFormatter : public CLI::Formatter {
     for (const char* added : {" REQUIRED", " Excludes:"}) {
       words = words.substr(0, words.find(added));
     }
-    return words;
+    // "N:INT in [1 - 19]": what the value is called, and then how its checks call it.
+    const std::string value = option->get_type_name();
+    const size_t called = std::min(value.find(':'), value.size());
+    const size_t place = words.find(value);
+    return place == words.npos ? words : words.erase(place + called, value.size() - called);
   }
 };
 

@@ -33,7 +33,7 @@ const CLI::Validator kBytes(
       text = absl::StrCat(*bytes);
       return "";
     },
-    "BYTES");
+    "");
 
 // Of what kBytes has made of it. The greatest sample distance that the library takes;
 // preload/sampler.h says why.
@@ -52,7 +52,7 @@ const CLI::Validator kInterval(
       const bool fits = interval >= absl::Milliseconds(1) && interval <= absl::Hours(1);
       return fits ? "" : "is not between 1ms and 1h: '" + text + "'";
     },
-    "TIME");
+    "");
 
 }  // namespace
 
@@ -94,11 +94,13 @@ void RegisterRunCommand(CLI::App& app, int* exit_code) {
   run->add_option("--sample-bytes", options->sample_bytes,
                   "Record one allocation in so many bytes, for a\n"
                   "report of estimates; 0 records all")
+      ->type_name("BYTES")
       ->transform(kBytes)
       ->check(kAtMostOneTebibyte);
   run->add_option("--max-bytes", options->max_bytes,
                   "Stop recording when the raw trace of a process is\n"
                   "as long; 0 is no limit")
+      ->type_name("BYTES")
       ->transform(kBytes);
   run->add_option("--keep", options->keep,
                   "What a trace keeps when it is as long: its oldest\n"

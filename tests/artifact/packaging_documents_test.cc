@@ -112,6 +112,12 @@ TEST(DocumentsTest, HelpIsInItsOwnWords) {
     const std::string help = Shell(kMemtrace + " " + command + " --help").output;
     EXPECT_EQ(help.find("REQUIRED"), std::string::npos) << help;
     EXPECT_EQ(help.find("Excludes:"), std::string::npos) << help;
+    // An option's value has a name, "N", and not "N:INT in [1 - 19]", "WHAT:{yes,no}", "INT".
+    for (const std::string& line : Lines(help)) {
+      if (!std::regex_search(line, std::regex("^ {1,8}-"))) continue;
+      const std::string option = line.substr(0, line.find("  ", line.find('-')));
+      EXPECT_FALSE(std::regex_search(option, std::regex(":[A-Z{]| in \\[| U?INT| FLOAT"))) << line;
+    }
   }
 }
 
