@@ -168,7 +168,7 @@ absl::StatusOr<uint32_t> Scan(const LeaksFlags& flags, const RunningTrace& trace
       told = true;
       fprintf(stderr,
               "memtrace: no allocation of process %d was recorded since; it answers at the next "
-              "one (%s)\n",
+              "one; %s\n",
               flags.pid, WhyNotAtOnce(flags.pid, signal).c_str());
     }
     if (waited > flags.timeout_s) return DidNotAnswer(flags.pid, trace, signal);

@@ -44,15 +44,19 @@ bool ThreadHasEnded(const std::string& task) {
 std::string WhyItStands(int pid) {
   // First, for what is frozen as well would not go on when it is continued.
   if (pressure::IsFrozen(pressure::KernelFiles(), static_cast<uint32_t>(pid)))
-    return "it is frozen by its control group";
-  bool any = false;
+    return "it is frozen by its control group (docker unpause, systemctl thaw)";
+  bool any = false, by_debugger = false;
   for (const ThreadTask& thread : ThreadsOf(pid)) {
     if (ThreadHasEnded(thread.task)) continue;
     const std::string state = StatusField(thread.task, "State:");
     if (!state.starts_with('T') && !state.starts_with('t')) return "";
     any = true;
+    by_debugger |= state.starts_with('t');
   }
-  return any ? "it is stopped" : "";
+  if (!any) return "";
+  // Which a signal does not let go on.
+  if (by_debugger) return "it is stopped by a debugger";
+  return absl::StrCat("it is stopped (kill -CONT ", pid, " lets it go on)");
 }
 
 // "28475 1" of a process that is the first of a namespace within ours. Before Linux 4.1 there is no

@@ -26,8 +26,8 @@ std::vector<ThreadTask> ThreadsOf(int pid);
 // Whether the thread has ended. The first thread of a process may end while the process goes on.
 bool ThreadHasEnded(const std::string& task);
 
-// Why all threads stand still: "it is stopped" by a signal or a debugger, or frozen by its control
-// group. Empty: they do not.
+// Why all threads stand still, and what would let them go on: "it is stopped (kill -CONT 4242 lets
+// it go on)", or by a debugger, or frozen by its control group. Empty: they do not.
 std::string WhyItStands(int pid);
 
 // The number that the process has for itself: in its own pid namespace, as in a container.

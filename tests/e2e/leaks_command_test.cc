@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -188,7 +190,7 @@ TEST_F(LeakScanTest, AskedOfWhatDoesNotAnswer) {
                " did not answer: no allocation of it was recorded since it was asked, for it makes "
                "none now; --timeout waits longer, and started with MEMTRACE_LEAK_SIGNAL=N it "
                "answers at once\n"},
-        Silent{"", "62", true, " did not answer: it is stopped; --timeout waits longer\n"},
+        Silent{"", "62", true, " lets it go on); --timeout waits longer\n"},
         Silent{"import signal\nsignal.signal(62, signal.SIG_DFL)", "62", false,
                "; --timeout waits longer, and it has no handler any more for signal 62, which "
                "MEMTRACE_LEAK_SIGNAL names\n"}}) {
@@ -202,10 +204,34 @@ TEST_F(LeakScanTest, AskedOfWhatDoesNotAnswer) {
     EXPECT_EQ(leaks.Outcome(), "exit 2");
     EXPECT_THAT(leaks.err, HasSubstr(silent.why));
     EXPECT_THAT(leaks.err, Not(HasSubstr("made none")));
+    if (silent.stopped) {
+      EXPECT_THAT(leaks.err, HasSubstr(" did not answer: it is stopped (kill -CONT " +
+                                       std::to_string(process.pid()) + " lets"));
+    }
     if (std::string(silent.signal) != "0") {
       EXPECT_THAT(leaks.err, Not(HasSubstr("MEMTRACE_LEAK_SIGNAL=N"))) << "it was";
     }
   }
+}
+
+TEST_F(LeakScanTest, AskedOfWhatADebuggerHasStopped) {
+  Process process(Traced(StillAfter("", "62"), directory_.path()));
+  ASSERT_TRUE(process.AwaitOutput("ready\n"));
+  const pid_t pid = process.pid();
+  int status = 0;
+  if (ptrace(PTRACE_SEIZE, pid, nullptr, nullptr) != 0 ||
+      ptrace(PTRACE_INTERRUPT, pid, nullptr, nullptr) != 0 ||
+      waitpid(pid, &status, __WALL) != pid || !WIFSTOPPED(status)) {
+    GTEST_SKIP() << "not allowed here";
+  }
+  Settle();
+  const Result leaks = AskForLeaks(pid, "2");
+  EXPECT_EQ(leaks.Outcome(), "exit 2");
+  EXPECT_THAT(leaks.err, HasSubstr(" did not answer: it is stopped by a debugger; --timeout waits "
+                                   "longer\n"));
+  ptrace(PTRACE_DETACH, pid, nullptr, nullptr);
+  process.Signal(SIGKILL);
+  process.Wait(20);
 }
 
 TEST_F(LeakScanTest, AskedOfWhatHasNeverAllocated) {
@@ -390,8 +416,8 @@ TEST_F(LeakScanTest, AskedOfWhatIsFrozen) {
   const Result leaks = AskForLeaks(process.pid(), "2");
   freezer.Freeze(false);
   EXPECT_EQ(leaks.Outcome(), "exit 2");
-  EXPECT_THAT(leaks.err, HasSubstr(" did not answer: it is frozen by its control group; --timeout "
-                                   "waits longer\n"));
+  EXPECT_THAT(leaks.err, HasSubstr(" did not answer: it is frozen by its control group (docker "
+                                   "unpause, systemctl thaw); --timeout waits longer\n"));
   process.Signal(SIGKILL);
   process.Wait(20);
 }
