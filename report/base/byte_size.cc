@@ -30,7 +30,7 @@ absl::StatusOr<uint64_t> ParseScaled(absl::string_view text, unsigned step,
     return absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is not ", what));
   };
   const auto too_large = [&] {
-    return absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is too large"));
+    return absl::OutOfRangeError(absl::StrCat("\"", text, "\" is too large"));
   };
   const absl::string_view trimmed = absl::StripAsciiWhitespace(text);
   size_t digits = 0;

@@ -3,6 +3,7 @@
 //   4096   512K   1.5M   2GiB   64 kb     K, KB and KiB are one unit of 1024, in any case; up to T
 //
 // Without a unit it is a whole number. Errors say what would be right; who calls names the option.
+// What is too large is kOutOfRange, all else kInvalidArgument.
 
 #ifndef MEMTRACE_REPORT_BASE_BYTE_SIZE_H_
 #define MEMTRACE_REPORT_BASE_BYTE_SIZE_H_

@@ -117,6 +117,8 @@ absl::string_view VerdictName(Verdict verdict) {
 absl::StatusOr<Least> ParseLeast(absl::string_view text) {
   const absl::Status wrong = absl::InvalidArgumentError(
       absl::StrCat("--min: \"", text, "\" is no amount; 4096, 64K, 1.5M or 10%"));
+  const absl::Status too_large =
+      absl::InvalidArgumentError(absl::StrCat("--min: \"", text, "\" is too large"));
   Least least;
   absl::string_view number = text;
   const bool share = absl::ConsumeSuffix(&number, "%");
@@ -124,10 +126,12 @@ absl::StatusOr<Least> ParseLeast(absl::string_view text) {
   if (number.find_first_not_of("0123456789.") == number.npos) {
     double value = 0;
     if (!absl::SimpleAtod(number, &value)) return wrong;
+    if (!std::isfinite(value)) return too_large;
     (share ? least.share : least.amount) = share ? value / 100 : value;
     return least;
   }
   const auto bytes = ParseByteSize(number);
+  if (!share && absl::IsOutOfRange(bytes.status())) return too_large;
   if (share || !bytes.ok()) return wrong;
   least.amount = static_cast<double>(*bytes);
   return least;

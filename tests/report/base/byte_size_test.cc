@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "report/analysis/block_ranges.h"
 #include "report/diff/run_diff.h"
 #include "report/gate/policy.h"
@@ -41,6 +42,7 @@ TEST(ByteSizeTest, SaysWhatIsWrong) {
                             "99999999999999999999G"}) {
     const auto size = ParseByteSize(large);
     ASSERT_FALSE(size.ok()) << large;
+    EXPECT_TRUE(absl::IsOutOfRange(size.status()));
     EXPECT_EQ(size.status().message(), "\"" + std::string(large) + "\" is too large");
   }
 }
@@ -69,6 +71,22 @@ TEST(ByteSizeTest, EveryOptionTakesTheSame) {
     EXPECT_FALSE(gate::ParseLimit("--max-peak", wrong, false).ok()) << wrong;
     EXPECT_FALSE(ParseSizeRange("--size", wrong).ok()) << wrong;
     EXPECT_FALSE(ParseLeast(wrong).ok()) << wrong;
+  }
+}
+
+TEST(ByteSizeTest, EveryOptionSaysWhatIsTooLarge) {
+  for (const std::string large : {"99999999999999999999G", "16777216T"}) {
+    const std::string says = ": \"" + large + "\" is too large";
+    EXPECT_EQ(gate::ParseLimit("--max-peak", large, false).status().message(), "--max-peak" + says);
+    EXPECT_EQ(gate::ParseTolerance(large).status().message(), "--tolerance" + says);
+    for (const std::string& range : {large, large + "..", "1.." + large}) {
+      EXPECT_EQ(ParseSizeRange("--size", range).status().message(), "--size" + says) << range;
+    }
+    EXPECT_EQ(ParseLeast(large).status().message(), "--min" + says);
+  }
+  for (const char* unit : {"", "%"}) {  // as a double it would be infinite
+    const std::string digits = std::string(400, '9') + unit;
+    EXPECT_EQ(ParseLeast(digits).status().message(), "--min: \"" + digits + "\" is too large");
   }
 }
 
