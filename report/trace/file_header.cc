@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "format/checksum.h"
+#include "report/base/unique_fd.h"
 
 namespace memtrace::report {
 
@@ -49,13 +50,10 @@ absl::StatusOr<format::FileHeader> ReadFileHeader(const ByteSource& source) {
 }
 
 bool BeginsAsATrace(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return false;
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   uint8_t magic[sizeof(format::kFileMagic)];
-  const bool is = read(fd, magic, sizeof(magic)) == sizeof(magic) &&
-                  memcmp(magic, format::kFileMagic, sizeof(magic)) == 0;
-  close(fd);
-  return is;
+  return fd.ok() && read(fd.get(), magic, sizeof(magic)) == sizeof(magic) &&
+         memcmp(magic, format::kFileMagic, sizeof(magic)) == 0;
 }
 
 }  // namespace memtrace::report

@@ -11,6 +11,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "report/base/unique_fd.h"
 
 namespace memtrace::report::valgrind {
 namespace {
@@ -20,22 +21,21 @@ constexpr size_t kMostBytes = 1 << 20;
 // Empty when there is none that may be read. `is_ours`: the user's own, and nobody
 // else may write to it.
 absl::StatusOr<std::string> TextOf(const std::string& path, bool is_ours) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd.ok()) {
     if (errno == ENOENT || errno == ENOTDIR || errno == EACCES) return std::string();
     return absl::UnavailableError(absl::StrCat(path, ": ", strerror(errno)));
   }
   std::string text;
   struct stat status;
-  if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+  if (fstat(fd.get(), &status) == 0 && S_ISREG(status.st_mode) &&
       (!is_ours || (status.st_uid == geteuid() && (status.st_mode & S_IWOTH) == 0))) {
     char buffer[4096];
     ssize_t bytes;
-    while (text.size() < kMostBytes && (bytes = read(fd, buffer, sizeof(buffer))) > 0) {
+    while (text.size() < kMostBytes && (bytes = read(fd.get(), buffer, sizeof(buffer))) > 0) {
       text.append(buffer, static_cast<size_t>(bytes));
     }
   }
-  close(fd);
   return text;
 }
 
