@@ -119,8 +119,8 @@ std::string UnfreedText(const ReportView& view, const TextOptions& options) {
   const size_t number_width = absl::StrCat(shown).size();
   for (size_t i = 0; i < shown; ++i) {
     const SiteGroup& group = view.unfreed()[i];
-    left_bytes -= group.live_bytes;
-    left_blocks -= group.live_blocks;
+    left_bytes -= std::min(left_bytes, group.live_bytes);
+    left_blocks -= std::min(left_blocks, group.live_blocks);
     const std::string number = absl::StrFormat("  %*d  ", static_cast<int>(number_width), i + 1);
     const std::string amount =
         absl::StrCat(numbers.estimated() ? numbers.Amount(group.live_bytes)

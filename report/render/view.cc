@@ -321,6 +321,11 @@ void ReportView::Take(const Grouping& grouping) {
     }
     callers_[row.caller].Add(site);
   }
+  // Each site of a sample is rounded, and so is their sum: of all of them there is one figure.
+  if (sampled() && !filtered()) {
+    unfreed_bytes_ = analysis_->totals.live_bytes;
+    unfreed_blocks_ = analysis_->totals.live_blocks;
+  }
 
   for (const MappingSite& mapping : analysis_->mappings) {
     if (Matches(mapping.stack)) mappings_.push_back(&mapping);

@@ -108,7 +108,8 @@ class ReportView {
   };
   HiddenLosses CountHidden() const;  // of leak_scan()
 
-  // The sums over the sites that match.
+  // The sums over the sites that match. Of all sites of a sample the totals, from which the sums
+  // may differ a little: each site is rounded.
   uint64_t unfreed_bytes() const { return unfreed_bytes_; }
   uint64_t unfreed_blocks() const { return unfreed_blocks_; }
 

@@ -53,6 +53,28 @@ TEST(ViewTest, MatchLooksAtFunctionFileAndModuleOfEveryFrame) {
   EXPECT_EQ(trace.View("gamma|beta").sites().size(), 2u);
 }
 
+// Sites of a sample are rounded one by one: 1.6 blocks of each of two are 2 and 2, and 3 in all.
+TEST(ViewTest, WhatASampleHasUnfreedIsOneFigure) {
+  MadeUp trace;
+  trace.analysis.process.sample_bytes = 4096;
+  trace.AddSite(trace.Stack({{"alpha", "x.c", 1}, {"main", "main.c", 1}}), 2, 3000, 2);
+  trace.AddSite(trace.Stack({{"beta", "x.c", 2}, {"main", "main.c", 1}}), 2, 3000, 2);
+  trace.analysis.totals.live_blocks = 3;
+  trace.analysis.totals.live_bytes = 11'900;
+  EXPECT_EQ(trace.View().unfreed_blocks(), 3u);
+  EXPECT_EQ(trace.View().unfreed_bytes(), 11'900u);
+  EXPECT_EQ(trace.View("alpha").unfreed_blocks(), 2u);
+  TextOptions options;
+  options.sections = {TextSection::kLeaks};
+  const std::string text = RenderText(trace.View(), options);
+  EXPECT_THAT(text, HasSubstr("~11.6 KiB in ~3 blocks from 2 call sites"));
+  options.top = 1;
+  EXPECT_THAT(RenderText(trace.View(), options), HasSubstr("~5.76 KiB in ~1 block"));
+  trace.analysis.totals.live_blocks = 1;  // less than the site that is shown
+  trace.analysis.totals.live_bytes = 5000;
+  EXPECT_THAT(RenderText(trace.View(), options), HasSubstr(" with 0 B in 0 blocks"));
+}
+
 TEST(ViewTest, ABadExpressionIsAnErrorThatNamesTheOption) {
   MadeUp trace;
   const auto view = ReportView::Create(trace.analysis, trace.symbols(), "a(b");
