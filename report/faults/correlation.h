@@ -10,7 +10,6 @@
 #include "report/findings/fault_details.h"
 #include "report/findings/over_time.h"
 
-
 namespace memtrace::report {
 
 // `samples` in the order of time. Fewer than kFewestCorrelated: nothing is known.

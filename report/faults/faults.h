@@ -16,7 +16,6 @@
 #include "report/findings/over_time.h"
 #include "report/findings/range.h"
 
-
 namespace memtrace::report {
 
 class FaultCollector {

@@ -8,6 +8,7 @@
 #include "report/base/byte_size.h"
 
 namespace memtrace::report::gate {
+
 bool Tolerance::Allows(uint64_t was, uint64_t is) const {
   if (is <= was || is - was <= bytes) return true;
   return static_cast<double>(is - was) <=

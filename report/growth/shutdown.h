@@ -12,7 +12,6 @@
 #include "report/findings/leaks.h"
 #include "report/findings/over_time.h"
 
-
 namespace memtrace::report {
 
 // The begin of the shutdown: of the end of the run in which frees outnumber allocations ten to

@@ -21,7 +21,6 @@
 
 #include "report/findings/site.h"
 
-
 namespace memtrace::report {
 
 // When the blocks were allocated that stayed until the end: by equal parts of the time from the

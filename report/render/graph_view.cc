@@ -19,7 +19,6 @@ namespace {
 using leak::GraphReport;
 using Kind = leak::RootGroup::Kind;
 
-
 absl::StatusOr<uint64_t> ParseAddress(absl::string_view option, absl::string_view text) {
   uint64_t address = 0;
   absl::string_view digits = text;

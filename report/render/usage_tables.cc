@@ -4,7 +4,6 @@
 #include <map>
 #include <tuple>
 
-
 namespace memtrace::report::render {
 
 std::vector<ModuleUsage> Modules(const ReportView& view) {

@@ -69,8 +69,8 @@ struct TreeOptions {
 TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>& progress,
                          const SeeTrace& see = {}, const TreeOptions& how = {});
 
-// "the reading was interrupted: this is of the first 3 traces; 2 files were not read"; empty when it
-// was not.
+// "the reading was interrupted: this is of the first 3 traces; 2 files were not read"; empty when
+// it was not.
 std::string NotReadText(const TreeAnalysis& tree);
 
 // "FILE: what it says of itself", or "3 traces: ...", of one of `tree.notes`.

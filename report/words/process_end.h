@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "report/findings/analysis.h"
+#include "report/findings/process_info.h"
 
 namespace memtrace::report::words {
 

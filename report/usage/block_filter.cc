@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include "report/usage/block_filter.h"
+
+#include <algorithm>
 
 namespace memtrace::report {
 
