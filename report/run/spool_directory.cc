@@ -130,7 +130,10 @@ bool SpoolDirectory::RemoveIfEmpty() const {
 }
 
 bool IsInSpool(const std::string& trace) {
-  return absl::StrContains(Basename(Dirname(trace)), ".spool.");
+  const std::string directory = Dirname(trace);
+  const std::string name(Basename(directory));
+  return absl::StartsWith(name, ".") && absl::StrContains(name, ".spool.") &&
+         access(absl::StrCat(directory, "/", kRunRecordName).c_str(), F_OK) == 0;
 }
 
 }  // namespace memtrace::report

@@ -52,7 +52,8 @@ class SpoolDirectory {
   std::string path_;
 };
 
-// Whether a raw trace is in such a directory, by the directory's name.
+// Whether a raw trace is in such a directory: by its name and its run record, which is there before
+// the first trace and until the last is gone.
 bool IsInSpool(const std::string& trace);
 
 }  // namespace memtrace::report

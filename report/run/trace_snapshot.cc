@@ -21,6 +21,7 @@ namespace memtrace::report {
 namespace {
 
 constexpr int kMostCopies = 3;
+constexpr int kMostLooks = 3;  // for what is packed
 constexpr timespec kPause = {0, 20'000'000};
 
 // A file that stays open, whatever becomes of its name.
@@ -65,30 +66,51 @@ uint64_t NowNs() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// What is packed of it, where somebody does that. nullptr: there is no such file (yet).
+// What is packed of it, where somebody does that. nullptr: there is no such file.
 absl::StatusOr<std::unique_ptr<OpenFile>> PackedPart(const std::string& trace) {
   auto packed = OpenRegular(absl::StrCat(trace, kPackedSuffix));
   if (absl::IsNotFound(packed.status())) return nullptr;
   return packed;
 }
 
+// Its file is begun a moment after the raw one.
+absl::StatusOr<std::unique_ptr<OpenFile>> AwaitPackedPart(const std::string& trace) {
+  auto packed = PackedPart(trace);
+  for (int i = 1; packed.ok() && *packed == nullptr && i < kMostLooks; ++i) {
+    nanosleep(&kPause, nullptr);
+    packed = PackedPart(trace);
+  }
+  return packed;
+}
+
+bool HasNoName(const OpenFile& file) {
+  struct stat info;
+  return fstat(file.fd(), &info) == 0 && info.st_nlink == 0;
+}
+
 }  // namespace
 
 absl::StatusOr<TraceSnapshot> TakeSnapshot(const std::string& trace, bool may_lock) {
+  // Before it is opened: the run record goes after the last trace.
+  const bool is_in_spool = IsInSpool(trace);
   auto raw = OpenRegular(trace);
   if (!raw.ok()) return raw.status();
   const auto header = ReadFileHeader(**raw);
   const bool keeps_newest = header.ok() && (header->flags & format::kFileNewest) != 0;
+  const auto is_packed = [&] {
+    return absl::NotFoundError(absl::StrCat(trace, " is packed, under another name"));
+  };
   TraceSnapshot snapshot;
   for (int i = 1;; ++i) {
-    snapshot.opened_ns = NowNs();
     // Open before the copy, which it goes with also when the run has ended meanwhile.
-    auto packed = PackedPart(trace);
+    auto packed = is_in_spool && !keeps_newest ? AwaitPackedPart(trace) : PackedPart(trace);
     if (!packed.ok()) return packed.status();
-    if (keeps_newest || (*packed == nullptr && !IsInSpool(trace))) {
+    snapshot.opened_ns = NowNs();
+    if (keeps_newest || (*packed == nullptr && !is_in_spool)) {
       snapshot.source = *std::move(raw);
       return snapshot;
     }
+    if (*packed == nullptr && HasNoName(**raw)) return is_packed();
     if (*packed != nullptr && may_lock && LockForReading((*packed)->fd())) {
       auto both = ResumedSource::OfLiveRun(*std::move(packed), *std::move(raw));
       if (!both.ok()) return both.status();
@@ -101,15 +123,8 @@ absl::StatusOr<TraceSnapshot> TakeSnapshot(const std::string& trace, bool may_lo
     if (*packed == nullptr) packed = PackedPart(trace);
     if (!packed.ok()) return packed.status();
     if (*packed == nullptr) {
-      // Not yet: it is begun a moment after the raw one. Or not any more: the raw one goes next.
-      struct stat info;
-      if (fstat((*raw)->fd(), &info) == 0 && info.st_nlink == 0) {
-        return absl::NotFoundError(absl::StrCat(trace, " is packed, under another name"));
-      }
-      if (i < kMostCopies) {
-        nanosleep(&kPause, nullptr);
-        continue;
-      }
+      // Nobody packs it before its process has ended, or that was meanwhile.
+      if (HasNoName(**raw)) return is_packed();
       snapshot.source = *std::move(copy);
       return snapshot;
     }

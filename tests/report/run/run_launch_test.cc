@@ -374,6 +374,20 @@ TEST(SpoolDirectoryTest, DoublesThePercentSignsOfItsPath) {
   EXPECT_THAT(spool->OutPattern(), ::testing::EndsWith("/%e.%p.%t.mtr"));
 }
 
+TEST(SpoolDirectoryTest, IsToldFromOthersOfLikeNames) {
+  TempDir directory;
+  const auto spool = SpoolDirectory::Create(directory / "out.mtr");
+  ASSERT_TRUE(spool.ok()) << spool.status();
+  EXPECT_FALSE(IsInSpool(spool->path() + "/a.1.2.mtr")) << "no run made it";
+  ASSERT_TRUE(spool->WriteRunRecord({"/x/out.mtr", 42}).ok());
+  EXPECT_TRUE(IsInSpool(spool->path() + "/a.1.2.mtr"));
+  for (const char* const name : {"x.spool.d", ".spool"}) {
+    std::filesystem::create_directory(directory / name);
+    WriteFile(directory / name + "/RUN", "42\n/x/out.mtr\n");
+    EXPECT_FALSE(IsInSpool(directory / name + "/a.1.2.mtr")) << name;
+  }
+}
+
 TEST(LibraryFinderTest, RefusesWhatLdSoCannotPreload) {
   TempDir directory;
   EXPECT_THAT(std::string(FindPreloadLibrary(directory / "none.so").status().message()),

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstddef>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <set>
 #include <string>
@@ -19,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "report/run/spool_directory.h"
 #include "report/run/trace_follower.h"
 #include "report/trace/live_trace.h"
 #include "report/trace/trace_reader.h"
@@ -42,6 +44,16 @@ uint64_t AllocatedBytes(const std::string& path) {
   return static_cast<uint64_t>(info.st_blocks) * 512;
 }
 
+// By this process, so far; 0: the kernel does not tell.
+uint64_t WrittenBytes() {
+  std::ifstream file("/proc/self/io");
+  std::string name;
+  for (uint64_t bytes; file >> name >> bytes;) {
+    if (name == "wchar:") return bytes;
+  }
+  return 0;
+}
+
 // Where copies go, for the time of a test.
 class CopiesGoTo {
  public:
@@ -59,6 +71,7 @@ class TraceSnapshotTest : public testing::Test {
  protected:
   TraceSnapshotTest() {
     std::filesystem::create_directory(spool_);
+    EXPECT_TRUE(SpoolDirectory::Open(spool_)->WriteRunRecord({directory_ / "out.mtr", 17}).ok());
     std::filesystem::create_directory(copies_);
   }
 
@@ -263,10 +276,26 @@ TEST_F(TraceSnapshotTest, ARingThatIsFilledAnewMeanwhileLeavesNoHole) {
 // To be copied it would have to have a place.
 TEST_F(TraceSnapshotTest, WhatNobodyPacksIsReadInPlace) {
   const CopiesGoTo nowhere(directory_ / "none");
-  const std::string path = directory_ / "raw.mtr";
-  RawTrace raw(path, 17);
-  raw.AppendEvents(1, 1, RawTrace::Mallocs(3, 0x5000));
-  EXPECT_THAT(Read(path).events, ElementsAre(RawTrace::Mallocs(3, 0x5000)));
+  std::filesystem::create_directory(directory_ / "x.spool.d");
+  for (const char* const name : {"raw.mtr", "x.spool.d/raw.mtr"}) {
+    RawTrace raw(directory_ / name, 17);
+    raw.AppendEvents(1, 1, RawTrace::Mallocs(3, 0x5000));
+    EXPECT_THAT(Read(raw.path()).events, ElementsAre(RawTrace::Mallocs(3, 0x5000)));
+  }
+}
+
+// As by a run that has no thread for it, or no room: it may begin at any time.
+TEST_F(TraceSnapshotTest, WhatIsNotPackedYetIsCopiedOnce) {
+  const CopiesGoTo copies(copies_);
+  RawTrace raw(path_, 17);
+  for (uint32_t sequence = 1; sequence <= 8; ++sequence)
+    raw.AppendEvents(1, sequence, RawTrace::Mallocs(60'000, 0x10000 * (sequence + 1)));
+  const uint64_t before = WrittenBytes();
+  if (before == 0) GTEST_SKIP() << "what is written is not counted here";
+  const auto snapshot = TakeSnapshot(path_);
+  ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+  EXPECT_GE(WrittenBytes() - before, snapshot->source->Size()) << "otherwise this tests nothing";
+  EXPECT_LT(WrittenBytes() - before, 2 * snapshot->source->Size());
 }
 
 }  // namespace
