@@ -226,7 +226,8 @@ absl::StatusOr<int> Leaks(const LeaksFlags& flags) {
     // memtrace run packs what it left, under another name.
     return access(trace->path.c_str(), F_OK) == 0 ? snapshot.status() : HasEnded(flags.pid);
   }
-  const LiveTrace live(trace->path, std::move(snapshot->source), snapshot->opened_ns);
+  const LiveTrace live(trace->path, std::move(snapshot->source), snapshot->opened_ns,
+                       std::move(snapshot->reading_is_over));
   return Report(flags, trace->path, trace->root, *scan);
 }
 

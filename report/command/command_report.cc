@@ -32,6 +32,7 @@
 #include "report/render/valgrind_report.h"
 #include "report/sqlite/sqlite_report.h"
 #include "report/suppress/suppress_records.h"
+#include "report/trace/live_trace.h"
 #include "report/trace/trace_reader.h"
 #include "report/tree/command_tree.h"
 #include "report/viewers/viewers.h"
@@ -154,6 +155,11 @@ struct Summary {
   index::TraceIdentity identity;
 };
 
+// Names are looked up for minutes, and a pager may stay open for hours.
+void ReadingIsOver(const std::string& file) {
+  if (const LiveTrace* live = LiveTrace::Find(file); live != nullptr) live->ReadingIsOver();
+}
+
 // Ctrl-C ends the reading, not the report.
 absl::StatusOr<AnalyzedTrace> AnalyzeUntilInterrupted(const ReportFlags& flags,
                                                       ReportOptions* options,
@@ -174,6 +180,7 @@ absl::StatusOr<AnalyzedTrace> AnalyzeUntilInterrupted(const ReportFlags& flags,
   index::SummaryStore store(second_pass ? "" : options->summary_dir);
   store.set_index(IndexOf(*options));
   auto trace = store.Analyze(flags.file, options->analyze, sysroot, [&](Analysis* analysis) {
+    if (!second_pass) ReadingIsOver(flags.file);
     FillUnseenAllocators(ModuleNamesBy(symbolizer), analysis);
   });
   options->analyze.stop = nullptr;

@@ -17,10 +17,12 @@ struct flock LockOf(Byte byte, short type) {
   return lock;
 }
 
-bool Share(int fd, Byte byte) {
-  struct flock lock = LockOf(byte, F_RDLCK);
+bool SetLock(int fd, Byte byte, short type) {
+  struct flock lock = LockOf(byte, type);
   return fcntl(fd, F_OFD_SETLK, &lock) == 0;
 }
+
+bool Share(int fd, Byte byte) { return SetLock(fd, byte, F_RDLCK); }
 
 bool IsShared(int fd, Byte byte) {
   struct flock lock = LockOf(byte, F_WRLCK);
@@ -36,5 +38,7 @@ bool HasReaders(int packed_fd) { return IsShared(packed_fd, kRead); }
 bool LockForReading(int packed_fd) {
   return IsShared(packed_fd, kPromised) && Share(packed_fd, kRead);
 }
+
+void UnlockForReading(int packed_fd) { SetLock(packed_fd, kRead, F_UNLCK); }
 
 }  // namespace memtrace::report

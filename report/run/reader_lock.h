@@ -17,6 +17,9 @@ bool HasReaders(int packed_fd);
 // The reader: from now on, what is not in the packed file stays in the raw one. False: that is not
 // promised.
 bool LockForReading(int packed_fd);
+// It has read what it wants. To close its file would not be enough: a child that was forked
+// meanwhile has it open, too.
+void UnlockForReading(int packed_fd);
 
 }  // namespace memtrace::report
 

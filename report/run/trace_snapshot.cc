@@ -112,9 +112,13 @@ absl::StatusOr<TraceSnapshot> TakeSnapshot(const std::string& trace, bool may_lo
     }
     if (*packed == nullptr && HasNoName(**raw)) return is_packed();
     if (*packed != nullptr && may_lock && LockForReading((*packed)->fd())) {
+      const int packed_fd = (*packed)->fd();
       auto both = ResumedSource::OfLiveRun(*std::move(packed), *std::move(raw));
       if (!both.ok()) return both.status();
       snapshot.source = *std::move(both);
+      snapshot.reading_is_over = [packed_fd, source = snapshot.source] {
+        UnlockForReading(packed_fd);
+      };
       return snapshot;
     }
     const uint64_t packed_before = *packed == nullptr ? 0 : (*packed)->Size();

@@ -14,6 +14,7 @@
 #define MEMTRACE_REPORT_RUN_TRACE_SNAPSHOT_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -25,6 +26,8 @@ namespace memtrace::report {
 struct TraceSnapshot {
   std::shared_ptr<const ByteSource> source;
   uint64_t opened_ns = 0;  // by CLOCK_MONOTONIC: all that was recorded before is in it
+  // Empty, or to be called when `source` is not needed any more: its follower waits for that.
+  std::function<void()> reading_is_over;
 };
 
 // `trace`: the raw one, that the process writes. `may_lock`: false for tests of the copy.

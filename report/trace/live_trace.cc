@@ -22,9 +22,12 @@ class SharedSource : public ByteSource {
 
 }  // namespace
 
-LiveTrace::LiveTrace(std::string name, std::shared_ptr<const ByteSource> source,
-                     uint64_t opened_ns)
-    : name_(std::move(name)), source_(std::move(source)), opened_ns_(opened_ns) {
+LiveTrace::LiveTrace(std::string name, std::shared_ptr<const ByteSource> source, uint64_t opened_ns,
+                     std::function<void()> reading_is_over)
+    : name_(std::move(name)),
+      source_(std::move(source)),
+      opened_ns_(opened_ns),
+      reading_is_over_(std::move(reading_is_over)) {
   g_live = this;
 }
 

@@ -19,6 +19,7 @@
 #include <thread>
 
 #include "report/base/unique_fd.h"
+#include "report/run/reader_lock.h"
 #include "tests/e2e/leak_scan.h"
 
 namespace memtrace::e2e {
@@ -344,7 +345,19 @@ TEST_F(LeakScanTest, AskedFromOutsideUnderMemtraceRun) {
   EXPECT_EQ(scans_.size(), 5u);
 }
 
-// While its report waits for a reader there is nothing that a signal would leave behind.
+// Whether memtrace run takes nothing out of raw traces, in a spool directory of this one.
+bool IsBeingRead(const TempDir& directory) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory.path())) {
+    if (entry.path().extension() != ".packed") continue;
+    const report::UniqueFd packed(open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
+    return report::HasReaders(packed.get());
+  }
+  ADD_FAILURE() << "nothing is packed";
+  return false;
+}
+
+// While its report waits for a reader nothing of the trace is kept for it, nor is there anything
+// that a signal would leave behind.
 TEST_F(LeakScanTest, AskedByWhoIsInterrupted) {
   const std::string copies = directory_ / "copies", pipe = directory_ / "pipe";
   std::filesystem::create_directory(copies);
@@ -367,6 +380,7 @@ TEST_F(LeakScanTest, AskedByWhoIsInterrupted) {
     pollfd written = {reader.get(), POLLIN, 0};
     ASSERT_EQ(poll(&written, 1, 60'000), 1);
     ASSERT_NE(written.revents & POLLIN, 0) << leaks.Wait(1).err;
+    EXPECT_FALSE(IsBeingRead(directory_));
     EXPECT_TRUE(std::filesystem::is_empty(copies));
     leaks.Signal(signal);
     EXPECT_EQ(leaks.Wait(20).Outcome(), "signal " + std::to_string(signal));

@@ -189,6 +189,25 @@ TEST_F(TraceSnapshotTest, NothingIsTakenOutWhileOneReads) {
   EXPECT_LT(AllocatedBytes(path_), before);
 }
 
+// Who has read goes on for as long as it takes to look up names and to show the report.
+TEST_F(TraceSnapshotTest, IsTakenOutWhenReadingIsOver) {
+  RawTrace raw(path_, 17);
+  for (uint32_t sequence = 1; sequence <= 40; ++sequence)
+    raw.AppendEvents(1, sequence, RawTrace::Mallocs(60'000, 0x10000 * (sequence + 1)));
+  auto follower = TraceFollower::Open(path_);
+  ASSERT_TRUE(follower.ok());
+  const uint64_t before = AllocatedBytes(path_);
+  const CopiesGoTo nowhere(directory_ / "none");
+  auto snapshot = TakeSnapshot(path_);
+  ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+  const LiveTrace live(path_, snapshot->source, snapshot->opened_ns, snapshot->reading_is_over);
+  const LiveTrace* const found = LiveTrace::Find(path_);
+  ASSERT_NE(found, nullptr);
+  found->ReadingIsOver();
+  ASSERT_TRUE((*follower)->Advance().ok());
+  EXPECT_LT(AllocatedBytes(path_), before);
+}
+
 // The file of what is packed is gone from its place, and the raw one: both are open still.
 TEST_F(TraceSnapshotTest, IsReadWhenTheRunHasEndedMeanwhile) {
   RawTrace raw(path_, 17);
