@@ -59,6 +59,8 @@ absl::Status Render(const ReportFlags& flags, const ReportOptions& options,
       text.sections = options.sections;
       // A question about some blocks has its answer alone.
       text.timeline_by = options.timeline_by;
+      // Else this is part of memtrace leaks, which asks for a scan of its own.
+      text.has_scan_option = LiveTrace::Find(flags.file) == nullptr;
       if (graph == nullptr || flags.questions.summary) out.Write(RenderText(view, text));
       if (graph != nullptr) out.Write(GraphText(*graph, text));
       break;

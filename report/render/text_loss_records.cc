@@ -77,8 +77,8 @@ std::string SummaryOf(const ReportView& view, const TextOptions& options) {
     lines.Add("", absl::StrCat("! ", words::EscapeControls(note)), Ink::kWarning);
   }
   if (view.analysis().leak_scans.size() > 1) {
-    lines.Add("", absl::StrCat("one of ", view.analysis().leak_scans.size(),
-                               " scans of the trace: --scan N shows another"));
+    lines.Add("", absl::StrCat("one of ", view.analysis().leak_scans.size(), " scans of the trace",
+                               options.has_scan_option ? ": --scan N shows another" : ""));
   }
   return absl::StrCat(out, lines.Take());
 }

@@ -116,6 +116,8 @@ TEST_F(LeakScanTest, AskedFromOutside) {
       const Result leaks = RunCommand({.arguments = {ToolPath(), "leaks", std::to_string(process.pid())}});
       EXPECT_EQ(leaks.Outcome(), "exit 0") << leaks.err;
       EXPECT_NE(leaks.out.find("Lose"), std::string::npos) << leaks.out;
+      EXPECT_EQ(leaks.out.find("one of 2 scans of the trace\n") != leaks.out.npos, i > 0)
+          << "it has no --scan to advise: " << leaks.out;
     }
     Load(TraceOf(directory_.path(), "kept_by", process.pid()));
     ASSERT_EQ(scans_.size(), 2u);

@@ -304,6 +304,20 @@ TEST(LeakTextTest, OfSeveralScansTheLastAtAnExitCounts) {
   EXPECT_EQ(trace.View().leak_scan()->number, 2u);
 }
 
+TEST(LeakTextTest, AdvisesAnotherScanWhereThatCanBeAskedFor) {
+  Leaky trace;
+  EXPECT_THAT(Text(trace.View()), Not(HasSubstr("one of 1 scan")));
+  trace.analysis.leak_scans.push_back(trace.analysis.leak_scans[0]);
+  EXPECT_THAT(Text(trace.View()),
+              HasSubstr("one of 2 scans of the trace: --scan N shows another\n"));
+  TextOptions options;
+  options.sections = {TextSection::kLeaks};
+  options.has_scan_option = false;
+  const std::string text = RenderText(trace.View(), options);
+  EXPECT_THAT(text, HasSubstr("one of 2 scans of the trace\n"));
+  EXPECT_THAT(text, Not(HasSubstr("--scan")));
+}
+
 TEST(LeakJsonTest, HasTheRecordsAndTheScans) {
   Leaky trace;
   const json report = Json(trace.View());
