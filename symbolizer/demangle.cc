@@ -111,7 +111,10 @@ std::string Demangle(std::string_view name) {
 
 void CutName(std::string* name) {
   if (name->size() <= kMaxNameBytes) return;
-  name->resize(kMaxNameBytes - 3);
+  size_t kept = kMaxNameBytes - 3;
+  // Not in the midst of a character: behind the first byte of one come 10xxxxxx, three at most.
+  for (int i = 0; i < 3 && (static_cast<unsigned char>((*name)[kept]) & 0xc0) == 0x80; ++i) --kept;
+  name->resize(kept);
   *name += "...";
 }
 

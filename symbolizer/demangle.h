@@ -23,7 +23,7 @@ bool IsMangled(std::string_view name);  // a linkage name of C++, Rust or D
 bool IsRust(std::string_view name);     // of Rust, of either mangling, with LLVM's suffix or not
 std::string Demangle(std::string_view name);
 
-// Not longer than kMaxNameBytes: else cut, with "..." behind.
+// Not longer than kMaxNameBytes: else cut, between two characters of UTF-8, with "..." behind.
 void CutName(std::string* name);
 
 }  // namespace memtrace::symbolizer

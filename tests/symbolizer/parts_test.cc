@@ -140,6 +140,27 @@ TEST(DemangleTest, KnowsWhatIsMangled) {
   EXPECT_EQ(Demangle(""), "");
 }
 
+TEST(CutNameTest, CutsBetweenTwoCharacters) {
+  for (const std::string character : {"f", "\u00e9", "\u20ac", "\U0001f600"}) {
+    for (size_t before = 0; before < 4; ++before) {
+      SCOPED_TRACE(testing::Message() << before << " before " << character);
+      std::string name(before, 'a');
+      while (name.size() <= kMaxNameBytes) name += character;
+      const std::string whole = name;
+      CutName(&name);
+      ASSERT_TRUE(name.ends_with("..."));
+      const size_t kept = name.size() - 3;
+      EXPECT_TRUE(whole.starts_with(name.substr(0, kept)));
+      EXPECT_EQ((kept - before) % character.size(), 0u);
+      EXPECT_LE(name.size(), kMaxNameBytes);
+      EXPECT_GT(name.size() + character.size(), kMaxNameBytes) << "as much as there is room for";
+    }
+  }
+  std::string no_utf8(kMaxNameBytes + 1, '\x80');
+  CutName(&no_utf8);
+  EXPECT_EQ(no_utf8.size(), kMaxNameBytes - 3) << "some of it is better than nothing";
+}
+
 TEST(DemangleTest, ReadsTheNamesOfD) {
   EXPECT_EQ(Demangle("_D4main4Pool4grabMFiZPv"), "main.Pool.grab(int)");
   EXPECT_EQ(Demangle("_D4main__T4leakTiZQiFiZPv"), "main.leak!(int).leak(int)");
