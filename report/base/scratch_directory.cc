@@ -11,14 +11,14 @@
 namespace memtrace::report {
 
 ScratchDirectory::ScratchDirectory(absl::string_view name) {
-  const char* base = getenv("TMPDIR");
-  std::string path =
-      absl::StrCat(base != nullptr && *base != '\0' ? base : "/tmp", "/", name, ".XXXXXX");
+  const char* const named = getenv("TMPDIR");
+  const std::string place = named != nullptr && *named != '\0' ? named : "/tmp";
+  std::string path = absl::StrCat(place, "/", name, ".XXXXXX");
   if (mkdtemp(path.data()) != nullptr) {
     path_ = path;
   } else {
-    error_ = absl::StrCat("cannot create ", path, ": ", strerror(errno),
-                          "; TMPDIR names another place");
+    error_ = absl::StrCat("cannot make a directory in ", place, ": ", strerror(errno),
+                          "; set TMPDIR to a directory with room");
   }
 }
 

@@ -12,7 +12,7 @@
 
 namespace memtrace::report {
 
-absl::StatusOr<UnlinkedFile> CreateUnlinkedFile() {
+absl::StatusOr<UnlinkedFile> CreateUnlinkedFile(absl::string_view purpose) {
   const char* const named = getenv("TMPDIR");
   UnlinkedFile file;
   file.place = named != nullptr && *named != '\0' ? named : "/tmp";
@@ -22,8 +22,9 @@ absl::StatusOr<UnlinkedFile> CreateUnlinkedFile() {
   std::string path = absl::StrCat(file.place, "/memtrace.XXXXXX");
   file.fd = UniqueFd(mkostemp(path.data(), O_CLOEXEC));
   if (!file.fd.ok()) {
-    return absl::UnavailableError(absl::StrCat("cannot create ", path, ": ", strerror(errno),
-                                               "; TMPDIR names another place"));
+    return absl::UnavailableError(absl::StrCat("cannot make a file in ", file.place, " for ",
+                                               purpose, ": ", strerror(errno),
+                                               "; set TMPDIR to a directory with room"));
   }
   unlink(path.c_str());
   return file;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "report/base/unique_fd.h"
 
 namespace memtrace::report {
@@ -16,7 +17,8 @@ struct UnlinkedFile {
   std::string place;  // the directory, for messages
 };
 
-absl::StatusOr<UnlinkedFile> CreateUnlinkedFile();
+// `purpose`: "a copy of the trace", for the message, which says what to do.
+absl::StatusOr<UnlinkedFile> CreateUnlinkedFile(absl::string_view purpose);
 
 }  // namespace memtrace::report
 

@@ -52,7 +52,7 @@ absl::StatusOr<std::unique_ptr<OpenFile>> OpenRegular(const std::string& path) {
 }
 
 absl::StatusOr<std::unique_ptr<OpenFile>> CopyOf(const OpenFile& raw, const std::string& trace) {
-  auto file = CreateUnlinkedFile();
+  auto file = CreateUnlinkedFile("a copy of the trace");
   if (!file.ok()) return file.status();
   const absl::Status copied = CopyRunningFile(
       raw.fd(), trace, file->fd.get(), absl::StrCat("a copy of the trace to ", file->place));
