@@ -462,10 +462,12 @@ void* TraceFile::AppendRing(size_t ring_bytes, uint32_t thread) {
     long why = 0;
     mapping = fd < 0 ? reserve_.Ring(offset, header, ring, &why)
                      : MapRing(fd, offset, reserved, header, ring, ring_bytes);
-    if (why == TraceReserve::kElsewhere) Refuse(format::RecordingStop::kSandboxed, 0);
+    // kElsewhere: other threads took the rest of the reserve meanwhile.
     if (sys::Failed(why)) Refuse(format::RecordingStop::kWriteFailed, why);
   };
-  if (reserve_.mapped()) {
+  // One that is used up is not asked: the space for the ring would stay a gap.
+  if (reserve_.mapped() && reserve_.HasRoom(end_->load(std::memory_order_relaxed), reserved,
+                                            /*last_words=*/false)) {
     append(-1);
   } else {
     const OtherCalls calls;

@@ -195,6 +195,32 @@ TEST_F(TraceReserveTest, WhenItIsUsedUpAndThereIsNeverADescriptorAgainItIsOver) 
   EXPECT_EQ(status, 0);
 }
 
+// Else the newest events of each thread that begins then would not survive SIGKILL.
+TEST_F(TraceReserveTest, WhenItIsUsedUpARingIsInTheFileThatIsOpenedAgain) {
+  UseUpASmallOne();
+  auto* const ring = static_cast<char*>(file_.AppendRing(64 << 10, 7));
+  ASSERT_NE(ring, nullptr);
+  EXPECT_FALSE(file_.reserve().Contains(ring));
+  strcpy(ring, "the ring");
+  std::ifstream in(file_.path(), std::ios::binary);
+  std::stringstream content;
+  content << in.rdbuf();
+  EXPECT_NE(content.str().find("the ring"), std::string::npos);
+  EXPECT_TRUE(Append(std::string(60000, 'x')));
+  file_.ReleaseRing(ring, 64 << 10);
+}
+
+// A thread with a small ring asks for a larger one whenever that is full.
+TEST_F(TraceReserveTest, WhenItIsUsedUpARingThatIsNotToBeHadLeavesNoGap) {
+  UseUpASmallOne();
+  const uint64_t written = file_.written_bytes();
+  fs::rename(file_.path(), directory_ / "y.mtr");
+  EXPECT_EQ(file_.AppendRing(64 << 10, 7), nullptr);
+  EXPECT_EQ(file_.written_bytes(), written);
+  EXPECT_NE(file_.last_stop(), format::RecordingStop::kSandboxed)
+      << "would end the recording, for want of a ring";
+}
+
 TEST_F(TraceReserveTest, GivesAddressSpaceBack) {
   ASSERT_EQ(file_.MakeReserve(), 0);
   ASSERT_TRUE(Append("before"));
