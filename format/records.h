@@ -138,8 +138,9 @@ enum class Confinement : uint32_t {
 inline constexpr uint32_t kMostConfinementsTold = 16;
 enum class RecordingStop : uint32_t {
   kMaxBytes = 1, kWriteFailed = 2, kFileReplaced = 3, kOpenFailed = 4,
-  kSandboxed = 5,  // a sandbox of the program leaves no way to write, or the reserve is used up
-  kNoMemory = 6,   // in the child of a fork, for its first thread
+  kSandboxed = 5,      // a sandbox of the program leaves no way to write
+  kNoMemory = 6,       // in the child of a fork, for its first thread
+  kReserveUsedUp = 7,  // what was mapped before the program gave up the right to open the trace
 };
 
 }  // namespace memtrace::format

@@ -224,7 +224,8 @@ void SpoolThread(ThreadState& state) {
       file.status().NoteLoss(lost, g_clock.Now(), file.last_stop(), file.last_error());
       state.slots.Restart();  // the definitions in this block never reached the reader
       const format::RecordingStop why = file.last_stop();
-      if (why == format::RecordingStop::kMaxBytes || why == format::RecordingStop::kSandboxed) {
+      if (why == format::RecordingStop::kMaxBytes || why == format::RecordingStop::kSandboxed ||
+          why == format::RecordingStop::kReserveUsedUp) {
         StopRecording(why, 0);
       }
     }

@@ -150,9 +150,11 @@ void NoteEnd(format::EndReason reason, int status) {
     WriteEnd(section.state(), reason, status);
     return;
   }
-  // If the recording ended at the size limit, the trace tells the end of the process all the same.
+  // If the recording ended for want of room, the trace tells the end of the process all the same:
+  // for that there is room (TraceReserve::kLastWordsBytes, and beyond MEMTRACE_MAX_BYTES).
+  const format::RecordingStop why = g_process.file.last_stop();
   if (g_process.mode.load(std::memory_order_acquire) != Mode::kOff ||
-      g_process.file.last_stop() != format::RecordingStop::kMaxBytes) {
+      (why != format::RecordingStop::kMaxBytes && why != format::RecordingStop::kReserveUsedUp)) {
     return;
   }
   const SignalsBlocked calls;

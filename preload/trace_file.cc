@@ -310,7 +310,11 @@ bool TraceFile::AppendToFile(format::BlockHeader& header, const void* payload, u
                              uint64_t limit, uint64_t offset) {
   const bool records = header.kind == format::BlockKind::kMetadata;
   const OtherCalls calls;
-  if (!calls) return Refuse(format::RecordingStop::kSandboxed, 0);
+  if (!calls) {
+    return Refuse(reserve_.mapped() ? format::RecordingStop::kReserveUsedUp
+                                    : format::RecordingStop::kSandboxed,
+                  0);
+  }
   bool written = false;
   const long opened = WithFile([&](long fd) {  // first: where it fails, no gap is left
     if (offset == UINT64_MAX) offset = TakeSpace(bytes, limit);
@@ -321,7 +325,7 @@ bool TraceFile::AppendToFile(format::BlockHeader& header, const void* payload, u
   if (sys::Failed(opened)) {
     if (records) lost_records_.store(true, std::memory_order_relaxed);
     // The program gave up the right to open it, and what was mapped for that is used up.
-    if (reserve_.mapped() && !MayPass(opened)) Refuse(format::RecordingStop::kSandboxed, 0);
+    if (reserve_.mapped() && !MayPass(opened)) Refuse(format::RecordingStop::kReserveUsedUp, 0);
     return false;
   }
   if (offset == UINT64_MAX) {

@@ -121,6 +121,9 @@ std::string LossNote(const LostEventsRecord& loss, const ClockMap* clock) {
       why = "the program had given up the right to write";
       break;
     case format::RecordingStop::kNoMemory: why = "there was no memory"; break;
+    case format::RecordingStop::kReserveUsedUp:
+      why = "the part that was mapped before the program gave up rights was used up";
+      break;
     case format::RecordingStop::kWriteFailed: break;
   }
   if (loss.error != 0) absl::StrAppend(&why, why.empty() ? "" : ": ", strerror(loss.error));
@@ -146,6 +149,10 @@ absl::string_view WhyRecordingStopped(uint64_t why) {
       return "because the program entered a sandbox that left no way to write more";
     case format::RecordingStop::kNoMemory:
       return "because the child of a fork got no memory to record in";
+    case format::RecordingStop::kReserveUsedUp:
+      return "because the program had given up the right to open its trace, and the part that was "
+             "mapped before was used up (a sixteenth of RLIMIT_AS, at most 16 GiB: a higher limit "
+             "makes it larger, MEMTRACE_SAMPLE_BYTES makes it last)";
   }
   return "for a reason this version does not know";
 }

@@ -145,6 +145,24 @@ TEST_P(NoWayOutTest, EndsTheRecording) {
 
 INSTANTIATE_TEST_SUITE_P(Ways, NoWayOutTest, ::testing::Values("mode_strict", "no_memory", "no_memory_later"));
 
+// A sixteenth of the address space is mapped before, and that is less than what the program does.
+TEST(SandboxedProgramTest, WhenThePartThatWasMappedIsUsedUpTheTraceSaysThatAndHowItEnded) {
+  const TempDir traces;
+  const Words arguments = {TraceePath("sandboxed"), "chroot_in_little_space", "1000000",
+                           traces.path()};
+  const Result plain = RunCommand({.arguments = arguments});
+  if (plain.exit_status == 77) GTEST_SKIP() << "not open to this user on this machine";
+  const Result traced = RunCommand(Traced({.arguments = arguments}, traces.path()));
+  EXPECT_EQ(traced.Outcome(), plain.Outcome());
+  EXPECT_EQ(traced.out, plain.out);
+  EXPECT_EQ(traced.err, plain.err);
+  const Json report = BriefReport(TraceOf(traces.path(), "sandboxed"));
+  EXPECT_THAT(Notes(report), HasSubstr("the part that was mapped before was used up"));
+  EXPECT_THAT(Notes(report), Not(HasSubstr("entered a sandbox")));
+  EXPECT_GT(report.at("coverage").at("dropped_events"), 0);
+  EXPECT_EQ(report.at("process").at("end"), "exit");
+}
+
 // The trace that a flight recorder leaves of the program; empty: it cannot do that here.
 std::string RecordedFlight(const std::string& sandbox, const std::string& pairs,
                            const TempDir& traces) {

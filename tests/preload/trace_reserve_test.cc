@@ -155,10 +155,10 @@ TEST_F(TraceReserveTest, WhenItIsUsedUpTheFileIsOpenedAgain) {
   UseUpASmallOne();
   fs::rename(file_.path(), directory_ / "y.mtr");
   EXPECT_FALSE(Append(std::string(60000, 'x')));
-  EXPECT_EQ(file_.last_stop(), format::RecordingStop::kSandboxed);
+  EXPECT_EQ(file_.last_stop(), format::RecordingStop::kReserveUsedUp);
 }
 
-// kSandboxed would end the recording (SpoolThread) for what passes in the next moment.
+// kReserveUsedUp would end the recording (SpoolThread) for what passes in the next moment.
 TEST_F(TraceReserveTest, WhenItIsUsedUpAndThereIsNoDescriptorTheReasonIsThat) {
   UseUpASmallOne();
   const uint64_t written = file_.written_bytes();
@@ -186,7 +186,7 @@ TEST_F(TraceReserveTest, WhenItIsUsedUpAndThereIsNeverADescriptorAgainItIsOver) 
     const rlimit none = {0, 0};
     setrlimit(RLIMIT_NOFILE, &none);
     _exit(!Append(std::string(60000, 'x')) &&
-                  file_.last_stop() == format::RecordingStop::kSandboxed
+                  file_.last_stop() == format::RecordingStop::kReserveUsedUp
               ? 0
               : 1);
   }
@@ -217,8 +217,8 @@ TEST_F(TraceReserveTest, WhenItIsUsedUpARingThatIsNotToBeHadLeavesNoGap) {
   fs::rename(file_.path(), directory_ / "y.mtr");
   EXPECT_EQ(file_.AppendRing(64 << 10, 7), nullptr);
   EXPECT_EQ(file_.written_bytes(), written);
-  EXPECT_NE(file_.last_stop(), format::RecordingStop::kSandboxed)
-      << "would end the recording, for want of a ring";
+  EXPECT_EQ(file_.last_stop(), format::RecordingStop::kOpenFailed)
+      << "another would end the recording, for want of a ring";
 }
 
 TEST_F(TraceReserveTest, GivesAddressSpaceBack) {
