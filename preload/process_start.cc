@@ -46,8 +46,7 @@ bool TellForkChildren() {
   if (!sys::Failed(told)) return true;
   if (MaySay()) {
     RawLog("the kernel has no MADV_WIPEONFORK (Linux 4.14), which tells fork children that they "
-           "are such: ", ErrorText(told), " (error ", static_cast<int>(-told),
-           "); the program runs untraced");
+           "are such: ", ErrorText(told), "; the program runs untraced");
   }
   return false;
 }

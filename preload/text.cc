@@ -3,9 +3,11 @@
 #include <cerrno>
 
 namespace memtrace {
+namespace {
 
-std::string_view ErrorText(long error) {
-  switch (error < 0 ? -error : error) {
+// Empty: there are none.
+std::string_view WordsOfError(uint64_t error) {
+  switch (error) {
     case EACCES: return "Permission denied";
     case EDQUOT: return "Disk quota exceeded";
     case EEXIST: return "File exists";
@@ -27,7 +29,17 @@ std::string_view ErrorText(long error) {
     case EPERM: return "Operation not permitted";
     case EROFS: return "Read-only file system";
   }
-  return "unexpected error";
+  return {};
+}
+
+}  // namespace
+
+Text<48> ErrorText(long error) {
+  const auto number = static_cast<uint64_t>(error < 0 ? -error : error);
+  Text<48> text;
+  text << WordsOfError(number);
+  if (text.size() == 0) text << "unexpected error " << number;
+  return text;
 }
 
 uint64_t HexAfter(std::string_view text, std::string_view label) {

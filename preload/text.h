@@ -38,6 +38,11 @@ class Text {
     return *this << static_cast<uint64_t>(number < 0 ? -static_cast<int64_t>(number) : number);
   }
 
+  template <size_t kOther>
+  Text& operator<<(const Text<kOther>& other) {
+    return *this << other.view();
+  }
+
   void Clear() {
     data_[size_ = 0] = 0;
     cut_ = false;
@@ -63,8 +68,8 @@ constexpr std::string_view From(std::string_view text, size_t offset) {
                               : std::string_view();
 }
 
-// ENOSPC -> "No space left on device", for the handful that users meet.
-std::string_view ErrorText(long error);
+// ENOSPC -> "No space left on device", for the handful that users meet; another one by its number.
+Text<48> ErrorText(long error);
 
 // The hexadecimal number behind `label` and blanks, with or without 0x; 0: there is none.
 uint64_t HexAfter(std::string_view text, std::string_view label);

@@ -2,8 +2,21 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 namespace memtrace {
 namespace {
+
+TEST(TextTest, AnErrorHasWordsOrElseANumber) {
+  EXPECT_EQ(ErrorText(-ENOSPC).view(), "No space left on device");
+  EXPECT_EQ(ErrorText(ENOSPC).view(), "No space left on device");
+  EXPECT_EQ(ErrorText(-EMEDIUMTYPE).view(), "Not a regular file");
+  EXPECT_EQ(ErrorText(-EXDEV).view(), "unexpected error 18");
+  EXPECT_EQ(ErrorText(-4095).view(), "unexpected error 4095");
+  Text<64> sentence;
+  sentence << "it said: " << ErrorText(-EPERM);
+  EXPECT_EQ(sentence.view(), "it said: Operation not permitted");
+}
 
 // A name that is too long is refused (TraceName); the next one in the same object may have room.
 TEST(TextTest, WhatIsClearedIsNotCutAnyMore) {
