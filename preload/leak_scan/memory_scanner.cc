@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include <cerrno>
 #include <new>
 
 #include "format/varint.h"
@@ -36,6 +37,7 @@
 #include "preload/recorder.h"
 #include "preload/scan_hints.h"
 #include "preload/sys.h"
+#include "preload/text.h"
 
 namespace memtrace {
 namespace {
@@ -466,7 +468,12 @@ bool MemoryScanner::Run() {
   WriteBegin();
   // The large tables come after: they are not in it.
   if (!mappings_.Read()) {
-    Fail("/proc/self/maps cannot be read");
+    Text<128> why;
+    why << "/proc/self/maps cannot be read";
+    if (mappings_.error() != 0) why << ": " << ErrorText(mappings_.error());
+    // A process that was made to scan has room for one: here there was none, or it may have none.
+    if (mappings_.error() == -EMFILE) why << " (raise RLIMIT_NOFILE)";
+    Fail(why.view());
     return false;
   }
   if (!Prepare()) {

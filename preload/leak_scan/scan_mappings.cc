@@ -51,7 +51,10 @@ bool ScanMappings::ReadText() {
     if (text == nullptr) return false;
     const long bytes =
         ReadOwnProc("maps", [&](const char* path) { return sys::ReadFile(path, text, capacity); });
-    if (bytes <= 0) return false;
+    if (bytes <= 0) {
+      error_ = bytes;
+      return false;
+    }
     if (static_cast<size_t>(bytes) < capacity) {
       text_ = {text, static_cast<size_t>(bytes)};
       return true;

@@ -30,8 +30,9 @@ class ScanMappings {
  public:
   explicit ScanMappings(ScanArena& arena) : arena_(arena), all_(arena) {}
 
-  // False: there is no /proc, or no memory.
+  // False: there is no /proc, or no memory. Then error() is -errno, where the kernel said why.
   bool Read();
+  long error() const { return error_; }
   // The same of a text as in /proc/self/maps.
   bool ReadForTesting(std::string_view text) {
     text_ = text;
@@ -51,6 +52,7 @@ class ScanMappings {
   ScanArena& arena_;
   ScanArray<ScanMapping> all_;
   std::string_view text_;
+  long error_ = 0;
 };
 
 }  // namespace memtrace

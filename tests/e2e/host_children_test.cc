@@ -37,6 +37,26 @@ int main(void) {
   });
 }
 
+// As above, but it keeps all of them.
+TEST(HostCallsTest, WithoutADescriptorForItTheScanSaysWhatWouldHelp) {
+  ExpectTheSame(R"(#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(void) {
+  free(malloc(100));
+  if (unshare(CLONE_NEWPID) != 0) return 77;
+  while (open("/dev/null", O_RDONLY) >= 0) {
+  }
+  return 0;
+})", [](const Json& report) {
+    const Json& scan = report.at("leak_scans").back();
+    EXPECT_EQ(scan.at("state"), "failed");
+    EXPECT_EQ(scan.at("failure"),
+              "/proc/self/maps cannot be read: Too many open files (raise RLIMIT_NOFILE)");
+  });
+}
+
 // unshare --pid without --fork: the program that it executes has never made such a call itself.
 TEST(HostCallsTest, SoItIsWhereAProgramBeforeTheExecMadeTheNamespace) {
   TempDir directory;

@@ -4,7 +4,9 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
 #include <string>
@@ -78,6 +80,23 @@ TEST_F(ScanMappingsTest, HugePagesAreAnonymous) {
   EXPECT_EQ(mappings_[0].part, ScanMapping::Part::kRead);
   EXPECT_EQ(mappings_[1].kind, ScanRegionKind::kShared);
   EXPECT_EQ(mappings_[2].kind, ScanRegionKind::kFile);
+}
+
+TEST_F(ScanMappingsTest, TellsWhyTheFileCannotBeRead) {
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none = {0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const bool read = mappings_.Read();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_FALSE(read);
+  EXPECT_EQ(mappings_.error(), -EMFILE);
+}
+
+TEST_F(ScanMappingsTest, OfThisProcessTheyAreReadWithoutAnError) {
+  EXPECT_TRUE(mappings_.Read());
+  EXPECT_EQ(mappings_.error(), 0);
+  EXPECT_NE(mappings_.Find(reinterpret_cast<uintptr_t>(&g_in_bss)), nullptr);
 }
 
 }  // namespace
