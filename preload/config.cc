@@ -39,7 +39,11 @@ struct Setter {
     config.cross_check = static_cast<uint32_t>(number);
     return true;
   }
-  bool MaxBytes(std::string_view value) { return ParseBytes(value, &config.max_bytes); }
+  bool MaxBytes(std::string_view value) {
+    if (!ParseBytes(value, &config.max_bytes)) return false;
+    if (config.max_bytes > INT64_MAX) config.max_bytes = INT64_MAX;  // as long as a file can be
+    return true;
+  }
   bool Keep(std::string_view value) {
     return Either(value, "newest", "oldest", &config.keep_newest);
   }
@@ -142,24 +146,54 @@ bool AsksForHugeHeaps(std::string_view tunables) {
          !value.starts_with("1:");
 }
 
+constexpr bool IsDigitOfSize(char c) { return c >= '0' && c <= '9'; }
+
+constexpr std::string_view WithoutBlanks(std::string_view text) {
+  constexpr auto blank = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
+  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+// 1024 for "K", "kb" and "KiB", its powers up to T, 1 for "" and "B". 0: there is no such unit.
+constexpr uint64_t UnitOfSize(std::string_view unit) {
+  constexpr auto is = [](char c, char lower) { return c == lower || c == lower - 'a' + 'A'; };
+  if (unit.empty() || (unit.size() == 1 && is(unit[0], 'b'))) return 1;
+  uint64_t bytes = 1;
+  for (const char letter : {'k', 'm', 'g', 't'}) {
+    bytes <<= 10;
+    if (!is(unit[0], letter)) continue;
+    unit.remove_prefix(1);
+    if (unit.size() == 2 && is(unit[0], 'i')) unit.remove_prefix(1);
+    return unit.empty() || (unit.size() == 1 && is(unit[0], 'b')) ? bytes : 0;
+  }
+  return 0;
+}
+
 }  // namespace
 
 bool ParseBytes(std::string_view text, uint64_t* bytes) {
-  if (text.empty()) return false;
-  uint64_t unit = 1;
-  switch (text.back()) {
-    case 'K': case 'k': unit = 1ull << 10; break;
-    case 'M': case 'm': unit = 1ull << 20; break;
-    case 'G': case 'g': unit = 1ull << 30; break;
-    case 'T': case 't': unit = 1ull << 40; break;
+  text = WithoutBlanks(text);
+  uint64_t whole = 0;
+  double fraction = 0, place = 1;
+  size_t at = 0, points = 0;
+  for (; at < text.size() && (IsDigitOfSize(text[at]) || text[at] == '.'); ++at) {
+    const auto digit = static_cast<unsigned>(text[at] - '0');
+    if (text[at] == '.') {
+      if (++points == 2) return false;
+    } else if (points != 0) {
+      fraction += (place /= 10) * digit;
+    } else if (__builtin_mul_overflow(whole, 10u, &whole) ||
+               __builtin_add_overflow(whole, digit, &whole)) {
+      return false;
+    }
   }
-  if (unit != 1) text.remove_suffix(1);
-  if (text.empty() || text.size() > 15) return false;
-  const uint64_t value = TakeNumber(text, 10);
-  if (!text.empty()) return false;
-  if (value > UINT64_MAX / unit) return false;
-  *bytes = value * unit;
-  return true;
+  const uint64_t unit = UnitOfSize(WithoutBlanks(From(text, at)));
+  if (at == points || unit == 0 || (points != 0 && unit == 1)) return false;
+  if (__builtin_mul_overflow(whole, unit, &whole)) return false;
+  // A part of a unit, and less than 2^41: as near as a double is.
+  const auto part = static_cast<uint64_t>(fraction * static_cast<double>(unit) + 0.5);
+  return !__builtin_add_overflow(whole, part, bytes);
 }
 
 void Config::Parse(std::string_view environment, bool (*may_say)()) {

@@ -50,7 +50,8 @@ struct Config {
   void Parse(std::string_view environment, bool (*may_say)() = nullptr);
 };
 
-// "4096", "64K", "2M", "1G" -> bytes. False when it is none of these.
+// "4096", "64K", "1.5M", "2GiB", "1 tb" -> bytes, as the options of memtrace take a size
+// (report/base/byte_size.h). False when it is none.
 bool ParseBytes(std::string_view text, uint64_t* bytes);
 
 }  // namespace memtrace

@@ -4,6 +4,7 @@
 //
 // Without a unit it is a whole number. Errors say what would be right; who calls names the option.
 // What is too large is kOutOfRange, all else kInvalidArgument.
+// The library's variables take the same (ParseBytes of preload/config.h).
 
 #ifndef MEMTRACE_REPORT_BASE_BYTE_SIZE_H_
 #define MEMTRACE_REPORT_BASE_BYTE_SIZE_H_

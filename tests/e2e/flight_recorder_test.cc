@@ -164,6 +164,18 @@ TEST(FlightRecorderTest, NothingIsLostWhenMemtraceRunIsKilledToo) {
   EXPECT_GT(compared.allocations, kAtLeast);
 }
 
+// `memtrace run` looks at the size, and the library takes it: by one grammar.
+TEST(FlightRecorderTest, TheSizeInTheVariableIsOneForBoth) {
+  TempDir work;
+  const Result run = RunCommand({.arguments = {ToolPath(), "run", "-o", work / "t.mtr", "--keep",
+                                               "newest", "--", "/bin/echo", "told"},
+                                 .environment = {{"MEMTRACE_MAX_BYTES", "1.5MiB"}}});
+  EXPECT_EQ(run.Outcome(), "exit 0") << run.err;
+  EXPECT_THAT(run.err, ::testing::Not(HasSubstr("ignored")));
+  const Result info = RunCommand({.arguments = {ToolPath(), "info", work / "t.mtr"}});
+  EXPECT_THAT(info.out, HasSubstr("(MEMTRACE_KEEP=newest)")) << info.err;
+}
+
 TEST(FlightRecorderTest, TooSmallASizeIsRefused) {
   TempDir work;
   for (const char* size : {"", "0", "1000K"}) {

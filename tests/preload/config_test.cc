@@ -55,6 +55,12 @@ TEST(ConfigTest, TakesEveryVariable) {
   EXPECT_EQ(parsed.said, "");
 }
 
+TEST(ConfigTest, ALimitIsNoMoreThanAFileCanHave) {
+  const Parsed parsed = Parse(Environment({"MEMTRACE_MAX_BYTES=18446744073709551615"}));
+  EXPECT_EQ(parsed.config.max_bytes, uint64_t{INT64_MAX});
+  EXPECT_EQ(parsed.said, "");
+}
+
 TEST(ConfigTest, OnlyTheDefaultWayOfStacksIsTheUsualOne) {
   EXPECT_TRUE(Parse("").config.usual_stacks);
   for (const char* entry : {"MEMTRACE_STACKS=off", "MEMTRACE_JOIN=0", "MEMTRACE_CROSS_CHECK=1"}) {
@@ -149,9 +155,28 @@ TEST(ParseBytesTest, UnderstandsUnitsAndRefusesTheRest) {
   EXPECT_EQ(bytes, 65536u);
   EXPECT_TRUE(ParseBytes("2G", &bytes));
   EXPECT_EQ(bytes, uint64_t{2} << 30);
-  for (const char* wrong : {"", "K", "-1", "1.5M", "0x10", "12 ", "99999999999999999999",
-                            "999999999999999T"}) {
+  bytes = 7;
+  for (const char* wrong : {"", "K", ".", ".K", "-1", "1.5", "1.5B", "4X", "4KiBs", "4Ki", "1MK",
+                            "1e3", "1..2M", "1.2.3M", "0x10", "inf", "nanM", "1 2", "18446744073709551616",
+                            "16777216T", "99999999999999999999G"}) {
     EXPECT_FALSE(ParseBytes(wrong, &bytes)) << wrong;
+  }
+}
+
+// As byte_size_test.cc has it of the options: a size that `memtrace run` takes for one of them is
+// one for the variable, which it hands on.
+TEST(ParseBytesTest, TakesASizeAsTheOptionsDo) {
+  for (const auto& [text, bytes] :
+       {std::pair<const char*, uint64_t>{"0", 0}, {"4B", 4}, {"512K", 512 << 10},
+        {"64KB", 64 << 10}, {"64kib", 64 << 10}, {"64 K", 64 << 10}, {" 12 ", 12},
+        {"1.5M", 3 << 19}, {"0.1k", 102}, {".5K", 512}, {"2.K", 2048}, {"2GiB", uint64_t{2} << 30},
+        {"2 gb", uint64_t{2} << 30}, {"1T", uint64_t{1} << 40},
+        {"1.0009765625G", (uint64_t{1} << 30) + (1 << 20)},
+        {"0.9999999999999999T", uint64_t{1} << 40}, {"9007199254740993K", 9007199254740993u << 10},
+        {"18446744073709551615", UINT64_MAX}}) {
+    uint64_t parsed = 1;
+    EXPECT_TRUE(ParseBytes(text, &parsed)) << text;
+    EXPECT_EQ(parsed, bytes) << text;
   }
 }
 
