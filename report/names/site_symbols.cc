@@ -53,7 +53,8 @@ constexpr size_t kMostInlined = 256;
 constexpr size_t kLongestName = 8192;
 
 std::string Shortened(const std::string& name) {
-  return name.size() <= kLongestName ? name : name.substr(0, kLongestName - 3) + "...";
+  if (name.size() <= kLongestName) return name;
+  return absl::StrCat(words::CutUtf8(name, kLongestName - 3), "...");
 }
 
 // The name of such a module says all that is known.
