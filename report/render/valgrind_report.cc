@@ -102,9 +102,9 @@ void AddSummary(const LossList& list, const ValgrindStyle& style, ValgrindLines&
   for (size_t i = 1; i < list.scan->by_heuristic.size(); ++i) {
     const LeakAmount& reached = list.scan->by_heuristic[i];
     if (reached.blocks == 0) continue;
-    if (!any) lines.Add("                     of which reachable via heuristic:");
+    if (!any) lines.Add("                      of which reachable via heuristic:");
     any = true;
-    lines.Add(absl::StrFormat("                       %-19s: %s bytes in %s blocks",
+    lines.Add(absl::StrFormat("                        %-19s: %s bytes in %s blocks",
                               leak::HeuristicName(static_cast<leak::Pointer>(i)),
                               words::Count(reached.bytes), words::Count(reached.blocks)));
   }

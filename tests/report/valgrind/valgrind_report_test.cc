@@ -14,6 +14,7 @@
 #include <functional>
 #include <sstream>
 
+#include "report/leak/heuristics.h"
 #include "report/render/valgrind_losses.h"
 #include "report/valgrind/comparison.h"
 #include "report/valgrind/valgrind_run.h"
@@ -140,6 +141,20 @@ TEST(ValgrindTextTest, IsWhatMemcheckWrites) {
             "==42==         suppressed: 0 bytes in 0 blocks\n"
             "==42== \n"
             "==42== ERROR SUMMARY: 3 errors from 3 contexts (suppressed: 0 from 0)\n");
+}
+
+TEST(ValgrindTextTest, HeuristicsAreInMemchecksColumns) {
+  MadeUpLeaks made_up;
+  LeakScan& scan = made_up.analysis.leak_scans[0];
+  scan.by_heuristic[static_cast<size_t>(leak::Pointer::kStdString)] = {45, 1};
+  scan.by_heuristic[static_cast<size_t>(leak::Pointer::kMultipleInheritance)] = {1032, 2};
+  EXPECT_THAT(
+      Text(made_up),
+      HasSubstr("==42==    still reachable: 16 bytes in 1 blocks\n"
+                "==42==                       of which reachable via heuristic:\n"
+                "==42==                         stdstring          : 45 bytes in 1 blocks\n"
+                "==42==                         multipleinheritance: 1,032 bytes in 2 blocks\n"
+                "==42==         suppressed: 0 bytes in 0 blocks\n"));
 }
 
 TEST(ValgrindTextTest, QuietIsTheRecordsAlone) {
