@@ -312,8 +312,13 @@ std::string FingerprintText(absl::Span<const Frame* const> stack, AllocFunction 
     if (with_lines && frame.line != 0) absl::StrAppend(&line, ":", frame.line);
     if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
   };
+  const auto is_counted = [&](const Frame& frame) {
+    return (frame.role == FrameRole::kProject ||
+            (cut.is_in_library && names::IsOfASystemLibrary(frame))) &&
+           !IsSystemHeader(frame.file);
+  };
   for (size_t i = cut.begin; i < cut.end && lines.size() < kFingerprintFrames; ++i) {
-    if (stack[i]->role == FrameRole::kProject && !IsSystemHeader(stack[i]->file)) add(*stack[i]);
+    if (is_counted(*stack[i])) add(*stack[i]);
   }
   if (lines.empty()) {  // nothing of the project: what there is
     for (size_t i = cut.begin; i < cut.end && lines.size() < kFingerprintFrames; ++i) {

@@ -7,6 +7,9 @@
 //   the project's own frames       each a function and the base name of its file, from the
 //                                  innermost; the first kFingerprintFrames different ones.
 //                                  Without a name: the module and the place in it
+//                                  Of an installed program that is no more than a main() around
+//                                  its package's library: the frames of libraries as well, but for
+//                                  those that every program is built on
 //
 // Left out is what differs from build to build: lines, addresses where there are names, sizes,
 // directories; frames of libc, libstdc++, the loader and other modules of the system, and of
@@ -31,7 +34,7 @@
 
 namespace memtrace::report {
 
-inline constexpr int kFingerprintVersion = 2;
+inline constexpr int kFingerprintVersion = 3;
 inline constexpr size_t kFingerprintFrames = 8;  // deeper ones change with the program's structure
 
 // A function as all compilers name it: "app::{lambda}::operator()(int)" of

@@ -250,14 +250,16 @@ size_t CallerInItsLibrary(absl::Span<const Frame* const> stack, const Cut& cut) 
       std::any_of(caller + 1, end, is_project)) {
     return cut.caller;
   }
-  const auto library = std::find_if(begin, caller, [](const Frame* frame) {
-    return frame->role == FrameRole::kSystem && !frame->module.empty() &&
-           !IsBaseLibrary(frame->module);
-  });
+  const auto library =
+      std::find_if(begin, caller, [](const Frame* frame) { return IsOfASystemLibrary(*frame); });
   return static_cast<size_t>(library - stack.begin());
 }
 
 }  // namespace
+
+bool IsOfASystemLibrary(const Frame& frame) {
+  return frame.role == FrameRole::kSystem && !frame.module.empty() && !IsBaseLibrary(frame.module);
+}
 
 size_t StartBegin(absl::Span<const Frame* const> stack) {
   size_t begin = stack.size();
@@ -298,7 +300,9 @@ Cut CutStack(absl::Span<const Frame* const> stack) {
       break;
     }
   }
-  cut.caller = CallerInItsLibrary(stack, cut);
+  const size_t in_library = CallerInItsLibrary(stack, cut);
+  cut.is_in_library = in_library != cut.caller;
+  cut.caller = in_library;
   return cut;
 }
 

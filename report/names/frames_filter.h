@@ -29,6 +29,8 @@ bool IsStartOf(absl::string_view function, absl::string_view module);
 bool IsSystemModule(absl::string_view path);
 // glibc's libc, by the name of the file.
 bool IsLibc(absl::string_view path);
+// Whether it is of a library of the system, and of none that every program is built on, as libc is.
+bool IsOfASystemLibrary(const Frame& frame);
 // Whether the loader runs constructors by this function: frames further in are
 // not the loader's own.
 bool RunsConstructors(absl::string_view function);
@@ -42,6 +44,9 @@ struct Cut {
   size_t begin = 0;
   size_t end = 0;
   size_t caller = 0;  // the first frame in it of the project; `begin` when there is none
+  // An installed program is here no more than a main() around its package's library, and `caller`
+  // the first frame of that.
+  bool is_in_library = false;
   // The function of namespace std that `begin` called, just before it; else `begin`. It
   // tells a push_back from a make_shared on the same line.
   size_t via = 0;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "report/names/frames_filter.h"
 #include "tests/report/render/render_made_up.h"
 
 namespace memtrace::report {
@@ -199,6 +200,67 @@ TEST(FingerprintTest, OfAStackWithoutTheProjectIsOfWhatThereIs) {
   const std::string one = Of(trace, {Libc("setlocale"), Libc("bindtextdomain")});
   const std::string other = Of(trace, {Libc("tzset"), Libc("bindtextdomain")});
   EXPECT_NE(one, other);
+}
+
+// All of ruby was a handful of fingerprints: each stack has main() of the program alone.
+class LibraryFingerprintTest : public testing::Test {
+ protected:
+  struct Call {
+    const char* function;
+    const char* module;
+    uint64_t offset = 0;
+  };
+  static std::string Of(const std::vector<Call>& calls, const char* program = kProgram) {
+    std::vector<Frame> frames;
+    for (const Call& call : calls) {
+      Frame frame;
+      frame.function = call.function;
+      frame.module = call.module;
+      frame.offset = call.offset;
+      const bool is_program = frame.module == program;
+      frame.role = names::RoleOf(frame, is_program ? uint32_t{format::kModuleExecutable} : 0);
+      frames.push_back(std::move(frame));
+    }
+    std::vector<const Frame*> stack;
+    for (const Frame& frame : frames) stack.push_back(&frame);
+    return FingerprintText(stack, kMalloc, /*with_lines=*/false);
+  }
+  static constexpr const char* kProgram = "/usr/bin/ruby3.1";
+  static constexpr const char* kOwn = "/work/ruby";
+  static constexpr const char* kLibrary = "/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1";
+  static constexpr const char* kC = "/lib/x86_64-linux-gnu/libc.so.6";
+};
+
+TEST_F(LibraryFingerprintTest, OfAMainAroundALibraryItIsTheLibrarysFramesToo) {
+  const std::string text = Of({{"fopen", kC}, {"", kLibrary, 0xd8484}, {"qsort", kC},
+                               {"ruby_xmalloc", kLibrary}, {"rb_ary_push", kLibrary},
+                               {"rb_ary_push", kLibrary}, {"main", kProgram},
+                               {"__libc_start_call_main", kC}});
+  EXPECT_EQ(text, absl::StrCat(kFingerprintVersion, "\nmalloc\nlibruby-3.1.so.3.1+0xd8484\t\n"
+                               "rb_ary_push\t\nmain\t\n"));
+  EXPECT_NE(Of({{"", kLibrary, 0xd8484}, {"main", kProgram}}),
+            Of({{"", kLibrary, 0xd8490}, {"main", kProgram}}));
+}
+
+TEST_F(LibraryFingerprintTest, ItIsTheInnermostEight) {
+  std::vector<Call> calls;
+  for (uint64_t i = 0; i < 20; ++i) calls.push_back({"", kLibrary, 0x1000 + i});
+  calls.push_back({"main", kProgram});
+  const std::string text = Of(calls);
+  EXPECT_TRUE(absl::EndsWith(text, "+0x1007\t\n")) << text;
+}
+
+TEST_F(LibraryFingerprintTest, WhereTheProjectHasFramesTheyAreAll) {
+  const std::string main = absl::StrCat(kFingerprintVersion, "\nmalloc\nmain\t\n");
+  EXPECT_EQ(Of({{"rb_ary_push", kLibrary}, {"main", kOwn}}, kOwn), main)
+      << "no installed program: its author looks for main()";
+  EXPECT_EQ(Of({{"fopen", kC}, {"main", kProgram}}), main) << "libc is no library of a package";
+  EXPECT_EQ(Of({{"rb_ary_push", kLibrary}, {"load", kProgram}, {"main", kProgram}}),
+            absl::StrCat(kFingerprintVersion, "\nmalloc\nload\t\nmain\t\n"));
+  EXPECT_EQ(Of({{"rb_ary_push", kLibrary}, {"Init", "/work/plugin.so"}, {"", kLibrary, 0x10},
+                {"main", kProgram}}),
+            absl::StrCat(kFingerprintVersion, "\nmalloc\nInit\t\nmain\t\n"))
+      << "a plugin of the user's";
 }
 
 }  // namespace

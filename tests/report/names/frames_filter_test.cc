@@ -247,8 +247,10 @@ TEST_F(CutTest, ThePlacesOfAnInstalledProgramMayBeInItsLibrary) {
     return Result().caller;
   };
   EXPECT_EQ(build("/usr/bin/swipl", ""), 1u);
+  EXPECT_TRUE(Result().is_in_library);
   EXPECT_EQ(build("/usr/bin/swipl", "load"), 3u) << "it has code of its own";
   EXPECT_EQ(build("/home/me/app", ""), 3u) << "main is what its author looks for";
+  EXPECT_FALSE(Result().is_in_library);
   frames_.erase(frames_.begin() + 1, frames_.begin() + 3);
   frames_[1].module = "/usr/bin/app";
   EXPECT_EQ(Result().caller, 1u) << "nothing but libc is between";
