@@ -45,6 +45,9 @@ struct Loss {
   // In memtrace's terms: one of the stacks that are shown as this one.
   StackId site_stack;
   format::AllocFunction allocator = format::AllocFunction::kMalloc;
+  // The chain of pointers that leads to one of the blocks begins in memory that the program mapped,
+  // as far as somebody looked (report/valgrind/kept_by_mappings.h).
+  bool kept_by_mapping = false;
 
   uint64_t total_bytes() const { return bytes + indirect_bytes; }
 };

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,10 +12,12 @@
 #include "report/cli/exit_status.h"
 #include "report/cli/refusals.h"
 #include "report/html/page.h"
+#include "report/leak/held_scan.h"
 #include "report/render/output.h"
 #include "report/render/valgrind_losses.h"
 #include "report/trace/file_header.h"
 #include "report/valgrind/comparison.h"
+#include "report/valgrind/kept_by_mappings.h"
 #include "report/valgrind/named_trace.h"
 #include "report/valgrind/render_comparison.h"
 #include "report/valgrind/valgrind_run.h"
@@ -59,10 +62,14 @@ absl::StatusOr<int> RunCompare(const CompareFlags& flags) {
   options.sysroot = flags.sysroot;
   options.debuginfod = flags.debuginfod;
   options.cache_dir = symbolizer::SymbolCacheDirectory();
-  const auto trace = NamedTrace::Read(flags.trace, options);
+  std::optional<leak::HeldScan> held;
+  const auto trace =
+      NamedTrace::Read(flags.trace, options, {}, leak::HoldScan(/*number=*/0, &held));
   if (!trace.ok()) return trace.status();
   const Analysis& analysis = (*trace)->analysis();
-  const render::LossList here = render::CollectLosses((*trace)->view(), {});
+  render::LossList here = render::CollectLosses((*trace)->view(), {});
+  if (held.has_value()) MarkKeptByMappings(analysis, *held, &here);
+  held.reset();
   std::vector<render::Loss> allocated;
   if (analysis.process.forked) {
     for (const Site* site : (*trace)->view().sites()) {

@@ -259,6 +259,7 @@ Comparison Compare(const Analysis& analysis, const LossList& here, const Valgrin
     for (const Loss* loss : group.here) {
       leak.here.Add(*loss);
       facts.here_cut |= IsCut(*loss);
+      facts.kept_by_mapping |= loss->kept_by_mapping;
       if (most == nullptr || loss->bytes > most->bytes) most = loss;
     }
     for (const Loss* loss : group.there) {

@@ -180,7 +180,7 @@ void Expect(ComparedLeak* leak, std::string reason) {
   leak->expected = true;
 }
 
-void ExplainKinds(const render::LossList& here, ComparedLeak* leak) {
+void ExplainKinds(const render::LossList& here, const StackFacts& facts, ComparedLeak* leak) {
   const LostOnASide &a = leak->here, &b = leak->there;
   if (a.total().blocks == 0 || b.total().blocks == 0) return;
   const auto less = [&](LeakKind kind) { return Blocks(a, kind) < Blocks(b, kind); };
@@ -188,12 +188,17 @@ void ExplainKinds(const render::LossList& here, ComparedLeak* leak) {
   std::vector<std::string>& reasons = leak->reasons;
   if (HasFound(a) && HasLost(b) && (less(LeakKind::kDefinite) || less(LeakKind::kIndirect)) &&
       (more(LeakKind::kReachable) || more(LeakKind::kPossible))) {
-    reasons.push_back(
+    reasons.push_back(absl::StrCat(
         "something here still leads to it, and memtrace report --why shows what: a word that "
         "memcheck does "
         "not follow, for it was never initialised or is a stale one on a stack; the kernel, which "
         "has a "
-        "signal stack; or a pointer of the C library that Valgrind has cleared");
+        "signal stack; or a pointer of the C library that Valgrind has cleared",
+        facts.kept_by_mapping
+            ? "; or memory that the program mapped: what it mapped or unmapped by the order of "
+              "addresses differs, for Valgrind maps upwards and Linux downwards (setarch -L "
+              "memtrace run makes the runs alike)"
+            : ""));
   }
   if (HasLost(a) && HasFound(b) && (more(LeakKind::kDefinite) || more(LeakKind::kIndirect)) &&
       (less(LeakKind::kReachable) || less(LeakKind::kPossible))) {
@@ -414,7 +419,7 @@ void Explain(const Analysis& analysis, const render::LossList& here, const Valgr
   ExplainOwner(there, leak);
   ExplainOperatorNew(leak);
   ExplainWhatWasAsked(here, there, leak);
-  ExplainKinds(here, leak);
+  ExplainKinds(here, facts, leak);
   if (ExplainFork(facts, leak)) return;
   ExplainWhatTheProgramDid(analysis, here, leak);
   ExplainStacks(there, facts, leak);

@@ -20,6 +20,7 @@ bool HasEveryAllocation(const Analysis& analysis);
 struct StackFacts {
   bool here_cut = false, there_cut = false;  // one of that side ended early
   bool inherited = false;  // the trace is of a fork child, and no allocation in it has such a stack
+  bool kept_by_mapping = false;  // here memory that the program mapped leads to it
 };
 
 // Fills `reasons` and `expected`.

@@ -7,12 +7,13 @@
 
 namespace memtrace::report::valgrind {
 
-absl::StatusOr<std::unique_ptr<NamedTrace>> NamedTrace::Read(const std::string& path,
-                                                             const symbolizer::Options& options,
-                                                             const leak::LeakOptions& leaks) {
+absl::StatusOr<std::unique_ptr<NamedTrace>> NamedTrace::Read(
+    const std::string& path, const symbolizer::Options& options, const leak::LeakOptions& leaks,
+    const leak::LeakCheck::Observer& observer) {
   symbolizer::SymbolizerProcess symbolizer(options);
   symbolizer.StartForkServer();
-  absl::StatusOr<AnalyzedTrace> trace = AnalyzeTrace(path, {.leaks = leaks});
+  absl::StatusOr<AnalyzedTrace> trace =
+      AnalyzeTrace(path, {.leaks = leaks, .leak_observer = observer});
   if (!trace.ok()) return trace.status();
   std::unique_ptr<NamedTrace> named(new NamedTrace);
   named->trace_ = *std::move(trace);

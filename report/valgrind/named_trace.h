@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "report/analysis/analyzer.h"
+#include "report/leak/leak_check.h"
 #include "report/leak/leak_options.h"
 #include "report/names/site_symbols.h"
 #include "report/render/view.h"
@@ -19,9 +20,10 @@ namespace memtrace::report::valgrind {
 
 class NamedTrace {
  public:
-  static absl::StatusOr<std::unique_ptr<NamedTrace>> Read(const std::string& path,
-                                                          const symbolizer::Options& options,
-                                                          const leak::LeakOptions& leaks = {});
+  // `observer`, if given, sees each memory scan with all that was worked out of it.
+  static absl::StatusOr<std::unique_ptr<NamedTrace>> Read(
+      const std::string& path, const symbolizer::Options& options,
+      const leak::LeakOptions& leaks = {}, const leak::LeakCheck::Observer& observer = {});
 
   const Analysis& analysis() const { return trace_.analysis; }
   const render::ReportView& view() const { return *view_; }

@@ -87,6 +87,20 @@ TEST_F(CompareTest, AmountsAndKindsThatDifferAreToldApart) {
   EXPECT_EQ(Compared().differences(), 1u);
 }
 
+// Of ruby's pages half stay at its exit, those with the higher addresses.
+TEST_F(CompareTest, WhatAMappingKeepsMayDependOnTheOrderOfAddresses) {
+  here_.losses = {Make(LeakKind::kReachable, 10, 2, stack_)};
+  there_.losses = {Make(LeakKind::kDefinite, 10, 2, stack_)};
+  EXPECT_THAT(Only().reasons, Not(Contains(HasSubstr("mapped"))));
+  here_.losses[0].kept_by_mapping = true;
+  EXPECT_THAT(Only().reasons, Contains(testing::AllOf(HasSubstr("stale"),
+                                                      HasSubstr("memory that the program mapped"),
+                                                      HasSubstr("setarch -L memtrace run"))));
+  EXPECT_FALSE(Only().expected);
+  there_.losses = {Make(LeakKind::kReachable, 10, 2, stack_)};
+  EXPECT_THAT(Only().reasons, IsEmpty());
+}
+
 TEST_F(CompareTest, WhatIsOnlyPossiblyLostThereMayBeHitByANumber) {
   here_.losses = {Make(LeakKind::kDefinite, 1 << 20, 1, stack_)};
   there_.losses = {Make(LeakKind::kPossible, 1 << 20, 1, stack_)};
