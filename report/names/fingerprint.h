@@ -16,8 +16,8 @@
 // headers in /usr/include; what a just-in-time compiler made, which has no name; the frames of one
 // function after its first (recursion that became a loop, the two halves of a constructor); clone
 // suffixes; the numbers of lambdas, which GCC and clang count differently. docs/report.md,
-// "Fingerprints", has the rules and what was measured. kFingerprintVersion is hashed with the rest:
-// other rules, other fingerprints.
+// "Fingerprints", has the rules and what was measured. kFingerprintVersion is hashed with the rest,
+// for rules after which a fingerprint of before could be another site's.
 //
 // Pure functions, any thread.
 
@@ -34,7 +34,7 @@
 
 namespace memtrace::report {
 
-inline constexpr int kFingerprintVersion = 3;
+inline constexpr int kFingerprintVersion = 2;
 inline constexpr size_t kFingerprintFrames = 8;  // deeper ones change with the program's structure
 
 // A function as all compilers name it: "app::{lambda}::operator()(int)" of
