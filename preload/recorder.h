@@ -187,10 +187,14 @@ inline size_t ArenaHeapAccessibleBytes(uintptr_t heap) {
 
 extern "C" void* __curbrk;  // libc's idea of the program break
 
+// Whether it is another than was told last. A break of earlier lies in the midst of a block later:
+// in a register that a program does not use, or that the loader saves on its stack, it would be a
+// pointer into that block and hide that the block is lost.
+inline bool BreakHasMoved() { return arch::Differ(__curbrk, g_process.seen_break); }
+
 inline void CheckBreak(ThreadState& state, uint32_t slot) {
-  const auto now = reinterpret_cast<uintptr_t>(__curbrk);
-  if (now != g_process.seen_break.load(std::memory_order_relaxed)) [[unlikely]] {
-    RecordHeapGrowth(state, now, slot);
+  if (BreakHasMoved()) [[unlikely]] {
+    RecordHeapGrowth(state, reinterpret_cast<uintptr_t>(__curbrk), slot);
   }
 }
 
@@ -276,10 +280,7 @@ inline void RecordAlloc(EventKind kind, AllocFunction function, void* block, siz
 
 // After the real free: the heap may have been trimmed. Cheap enough to look.
 inline void NoticeTrim() {
-  if (reinterpret_cast<uintptr_t>(__curbrk) ==
-      g_process.seen_break.load(std::memory_order_relaxed)) [[likely]] {
-    return;
-  }
+  if (!BreakHasMoved()) [[likely]] return;
   const RecordingSection section;
   if (section) CheckBreak(section.state(), format::kNoSlot);
 }

@@ -49,6 +49,17 @@ inline void FinishInstructions() { _mm_lfence(); }
   return reached;
 }
 
+// Whether two words in memory differ. Where they do not, neither is left in a register: what a call
+// of the program's leaves there it may keep for long, and a leak scan takes it for a pointer.
+template <typename A, typename B>
+[[gnu::always_inline]] inline bool Differ(const A& a, const B& b) {
+  static_assert(sizeof(a) == 8 && sizeof(b) == 8);
+  uintptr_t difference;
+  bool differ;
+  asm("movq %2, %0\n\tsubq %3, %0" : "=&r"(difference), "=@ccnz"(differ) : "m"(a), "m"(b));
+  return differ;
+}
+
 // --- Calls and frames --------------------------------------------------------------
 
 // The return address lies so far below the frame's end (CFA).

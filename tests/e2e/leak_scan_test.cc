@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "tests/e2e/check_command.h"
 #include "tests/e2e/leak_scan.h"
 
 namespace memtrace::e2e {
@@ -30,6 +31,78 @@ TEST_F(LeakScanTest, StacksAndThreadLocals) {
 
 #ifdef __x86_64__
 TEST_F(LeakScanTest, ARegisterAndNothingElse) { RUN_AND_CHECK("register"); }
+#endif
+
+#ifdef __x86_64__
+// The program break of an hour ago lies in the midst of a block now.
+TEST_F(LeakScanTest, NoCallLeavesTheBreakInARegister) {
+  const std::string program = Compile(directory_, "registers", R"(
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+// uint64_t CallAndLook(void* function, uint64_t a, uint64_t b, uint64_t registers[9])
+__asm__(
+    ".globl CallAndLook\n"
+    "CallAndLook:\n"
+    ".cfi_startproc\n"
+    "pushq %rbx\n"
+    ".cfi_def_cfa_offset 16\n"
+    ".cfi_offset %rbx, -16\n"
+    "movq %rcx, %rbx\n"
+    "movq %rdi, %rax\n"
+    "movq %rsi, %rdi\n"
+    "movq %rdx, %rsi\n"
+    "call *%rax\n"
+    "movq %rax, (%rbx)\n"
+    "movq %rcx, 8(%rbx)\n"
+    "movq %rdx, 16(%rbx)\n"
+    "movq %rsi, 24(%rbx)\n"
+    "movq %rdi, 32(%rbx)\n"
+    "movq %r8, 40(%rbx)\n"
+    "movq %r9, 48(%rbx)\n"
+    "movq %r10, 56(%rbx)\n"
+    "movq %r11, 64(%rbx)\n"
+    "popq %rbx\n"
+    ".cfi_def_cfa_offset 8\n"
+    "ret\n"
+    ".cfi_endproc\n");
+uint64_t CallAndLook(void* function, uint64_t a, uint64_t b, uint64_t registers[9]);
+
+static int found, looked;
+
+static uint64_t Look(void* function, uint64_t a, uint64_t b) {
+  uint64_t registers[9];
+  const uint64_t before = (uint64_t)sbrk(0);
+  const uint64_t result = CallAndLook(function, a, b, registers);
+  if ((uint64_t)sbrk(0) != before) return result;  // it moved: where it was is in no block yet
+  ++looked;
+  for (int i = 0; i < 9; ++i) found += registers[i] == before;
+  return result;
+}
+
+int main(void) {
+  for (int i = 0; i < 300; ++i) {
+    uint64_t block = Look((void*)malloc, 40 + i, 0);
+    block = Look((void*)realloc, block, 90 + i);
+    Look((void*)free, block, 0);
+    block = Look((void*)calloc, 1, 70 + i);
+    Look((void*)free, block, 0);
+    block = Look((void*)aligned_alloc, 64, 128);
+    Look((void*)free, block, 0);
+  }
+  printf("found %d of %d\n", found, looked);
+  return 0;
+}
+)");
+  const Result run = RunCommand(Traced({.arguments = {program}, .timeout_seconds = 60}, directory_.path()));
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  int found = -1, looked = 0;
+  ASSERT_EQ(sscanf(run.out.c_str(), "found %d of %d", &found, &looked), 2) << run.out;
+  EXPECT_EQ(found, 0);
+  EXPECT_GT(looked, 2000);
+}
 #endif
 
 // Neither is sent a signal: the second would take it for the program's.
