@@ -33,10 +33,15 @@ constinit std::atomic<void*> g_owners{nullptr};
 // Where the next search for a dead thread's state begins.
 constinit std::atomic<ThreadState*> g_search{nullptr};
 
-// How many states a newcomer asks the kernel about, about 0.2 us each. A program
-// that starts and ends threads all the time finds one at once; one with ten
-// thousand live threads loses a microsecond a thread.
+// How many states a newcomer asks the kernel about on average, about 0.2 us each. A program
+// that starts and ends threads all the time finds one at once; one with ten thousand live
+// threads loses a microsecond a thread. The states of threads that live long lie in a row, and
+// searches that all ended within it would make states without end: so the looks that newcomers
+// did not need lead those across that find only threads that live. For L of these there are
+// then states of L / 7 others before all newcomers find one.
 constexpr int kSearchLimit = 8;
+constexpr int kMostSpareLooks = 1 << 16;
+constinit std::atomic<int> g_spare_looks{0};
 
 // Stacks a thread keeps. Budget: 2 MiB for the process and 256 KiB a thread, of which
 // the ring has 64 KiB and the join's record up to 70, for stacks of 512 frames; 160 KiB more
@@ -69,12 +74,16 @@ bool IsGone(const ThreadState* state, int tid, int self) {
 }
 
 // A state that nobody owns or whose thread is gone, now owned by `tid`. It has a ring, if
-// `has_ring`.
-ThreadState* TakeOver(int tid, int limit = kSearchLimit, bool has_ring = false) {
-  ThreadState* state = g_search.load(std::memory_order_acquire);
-  for (int i = 0; i < limit; ++i) {
+// `has_ring`. Looks at `*looks` states at most, and at all once rather than at more of them than
+// kSearchLimit; `*looks` is then what is left.
+ThreadState* TakeOver(int tid, int* looks, bool has_ring) {
+  ThreadState* const first = g_search.load(std::memory_order_acquire);
+  ThreadState* state = first;
+  for (int looked = 0; *looks > 0; ++looked) {
+    if (looked >= kSearchLimit && state == first) break;
     if (state == nullptr) state = g_threads.load(std::memory_order_acquire);
     if (state == nullptr) return nullptr;
+    --*looks;
     int owner = state->owner_tid.load(std::memory_order_acquire);
     if ((!has_ring || state->ring.attached()) && (owner == 0 || IsGone(state, owner, tid)) &&
         state->owner_tid.compare_exchange_strong(owner, tid, std::memory_order_acq_rel)) {
@@ -86,6 +95,14 @@ ThreadState* TakeOver(int tid, int limit = kSearchLimit, bool has_ring = false) 
   }
   g_search.store(state, std::memory_order_release);
   return nullptr;
+}
+
+// The same for a newcomer, which has the spare looks of all before it besides its own.
+ThreadState* TakeOver(int tid) {
+  int looks = kSearchLimit + g_spare_looks.exchange(0, std::memory_order_relaxed);
+  ThreadState* const state = TakeOver(tid, &looks, /*has_ring=*/false);
+  g_spare_looks.fetch_add(std::min(looks, kMostSpareLooks), std::memory_order_relaxed);
+  return state;
 }
 
 // Where the kernel may not be asked: a state whose thread had the same control block as this
@@ -121,8 +138,9 @@ ThreadState* MakeState(int tid) {
     OwnUnmap(memory, sizeof(ThreadState));
     return nullptr;
   }
-  // Taken last: a thread that there is no memory for comes again with each event. States are as
-  // many as threads lived at once: more than there are tags no machine has memory for.
+  // Taken last: a thread that there is no memory for comes again with each event. States are a
+  // little more than threads lived at once (kSearchLimit): more than there are tags no machine has
+  // memory for.
   const uint32_t tag = g_next_tag.load(std::memory_order_relaxed) > BlockOwners::kMaxTag
                            ? 0
                            : g_next_tag.fetch_add(1, std::memory_order_relaxed);
@@ -149,7 +167,8 @@ ThreadState* AwaitTakeOver(int tid) {
   static constinit std::atomic<int> naps{0};
   const timespec nap = {0, 1'000'000};
   for (int i = 0; i < kNapsOfOne; ++i) {
-    ThreadState* const state = TakeOver(tid, kAllStates, /*has_ring=*/true);
+    int looks = kAllStates;
+    ThreadState* const state = TakeOver(tid, &looks, /*has_ring=*/true);
     if (state != nullptr) return state;
     if (naps.fetch_add(1, std::memory_order_relaxed) >= kAllNaps) break;
     sys::Call(SYS_nanosleep, reinterpret_cast<long>(&nap), 0);

@@ -1,5 +1,5 @@
-// Threads by the thousand: at once, and one after another. What they free as they end is
-// free, their memory serves others, and their names are known.
+// Threads by the thousand: at once, one after another, and beside others that live on. What they
+// free as they end is free, their memory serves others, and their names are known.
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -98,6 +98,14 @@ TEST_F(ThreadsTest, FiveThousandInTurn) {
   EXPECT_EQ(report_.at("threads").size(), 5001u);
   // Some end a little after the program knows of it.
   EXPECT_LE(tool_bytes_, kBudgetBytes + 32 * kThreadBudgetBytes);
+}
+
+// The states of those that live lie in a row, and searches for one of the dead that ended within it
+// would make a further one each: more than 700, with 10,000 threads.
+TEST_F(ThreadsTest, TenThousandBesideTwoHundredThatLive) {
+  if (!Run({"beside", "10000", "200"})) GTEST_SKIP() << "no 200 threads here";
+  EXPECT_EQ(report_.at("threads").size(), 10'201u);
+  EXPECT_LE(tool_bytes_, kBudgetBytes + 300 * kThreadBudgetBytes);
 }
 
 TEST_F(ThreadsTest, DISABLED_AMillionInTurn) {

@@ -1,10 +1,12 @@
-/* many_threads HOW THREADS [AT_ONCE]
+/* many_threads HOW THREADS [AT_ONCE | SLEEPERS]
  *
  *   at_once     all THREADS live at the same time; each allocates ten times, gets a name of
  *               its own, waits for the others, and frees as it ends: in destructors of
  *               thread-specific data, over several rounds
  *   in_turn     one after another, AT_ONCE at a time: joined, detached, cancelled, or ended by
  *               pthread_exit() while others end
+ *   beside      the same, one at a time, beside SLEEPERS that live from before the first of them
+ *               until the last has ended
  *
  * What it allocates it frees, so that nothing of these sizes is live at the end. */
 #define _GNU_SOURCE
@@ -108,6 +110,27 @@ static int InTurn(long threads, int at_once, pthread_attr_t* attributes) {
   return 0;
 }
 
+static void* Sleeps(void* nothing) {
+  pthread_setspecific(g_key, Early());
+  pthread_barrier_wait(&g_all_here);
+  pthread_barrier_wait(&g_all_here);
+  return nothing;
+}
+
+static int Beside(long threads, long sleepers, pthread_attr_t* attributes) {
+  pthread_t* ids = malloc((size_t)sleepers * sizeof(*ids));
+  pthread_barrier_init(&g_all_here, NULL, (unsigned)sleepers + 1);
+  for (long i = 0; i < sleepers; ++i) {
+    if (pthread_create(&ids[i], attributes, Sleeps, NULL) != 0) _exit(77);
+  }
+  pthread_barrier_wait(&g_all_here);
+  const int result = InTurn(threads, 1, attributes);
+  pthread_barrier_wait(&g_all_here);
+  for (long i = 0; i < sleepers; ++i) pthread_join(ids[i], NULL);
+  free(ids);
+  return result;
+}
+
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
   const long threads = atol(argv[2]);
@@ -115,12 +138,20 @@ int main(int argc, char** argv) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, 1 << 16);
-  const int result = strcmp(argv[1], "at_once") == 0
-                         ? AtOnce(threads, &attributes)
-                         : InTurn(threads, argc > 3 ? atoi(argv[3]) : 8, &attributes);
+  const long beside = argc > 3 ? atol(argv[3]) : 8;
+  long all = threads;
+  int result;
+  if (strcmp(argv[1], "at_once") == 0) {
+    result = AtOnce(threads, &attributes);
+  } else if (strcmp(argv[1], "beside") == 0) {
+    result = Beside(threads, beside, &attributes);
+    all += beside;
+  } else {
+    result = InTurn(threads, (int)beside, &attributes);
+  }
   if (result != 0) return result;
-  Expect(3001, threads, "Early");
-  Expect(3002, threads * kBlocks, "Early");
-  Expect(3003, threads * kRounds, "OnThreadEnd");
+  Expect(3001, all, "Early");
+  Expect(3002, all * kBlocks, "Early");
+  Expect(3003, all * kRounds, "OnThreadEnd");
   return 0;
 }
