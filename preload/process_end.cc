@@ -26,9 +26,14 @@ constinit std::atomic<int> g_quick_exit_status{0};
 
 // The last scan, and the end. Not `now`: the process may go on.
 void EndWith(format::EndReason reason, int status, const ScanCaller& caller, bool now) {
-  ExitStop stop;
+  ExitStop stop(now);
+  // One hold from here to the end, or a signal that came during the scan would end the process
+  // before that is written. Where nothing is recorded there is nothing to hold it for.
+  const bool hold = now && g_process.mode.load(std::memory_order_acquire) == Mode::kRecording;
+  if (hold) stop.BlockSignals();
   ScanAtExit(format::ScanReason::kExitLate, caller, &stop, now);
-  stop.ReleaseIfAsked();  // by what ends the process otherwise
+  if (hold) stop.BlockSignals();    // again, where the scan took long
+  if (!now) stop.ReleaseIfAsked();  // by what ends the process otherwise
   NoteEnd(reason, status & 0xff);
   if (now) stop.End();
 }

@@ -51,6 +51,7 @@ class SignalsBlocked {
   SignalsBlocked& operator=(const SignalsBlocked&) = delete;
 
   using Mask = uint64_t;  // the kernel's sigset_t
+  static constexpr Mask kOfLibc = Mask{3} << 31;  // SIGCANCEL and SIGSETXID, 32 and 33
 
   // Other calls may be made for as long: what an OtherCalls says.
   explicit operator bool() const { return static_cast<bool>(calls_); }

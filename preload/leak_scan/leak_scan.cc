@@ -358,6 +358,13 @@ static void WaitShortly() {
   FinishScan();
 }
 
+// Which another thread began, or who asked from outside: signals come meanwhile.
+static void FinishScanOfOthers(ExitStop* stop) {
+  if (g_scanning_copy.load(std::memory_order_acquire) == 0) return;
+  if (stop != nullptr) stop->Release();
+  FinishScan();
+}
+
 void ScanAtExit(format::ScanReason reason, const ScanCaller& caller, ExitStop* stop,
                 bool final) {
   if (!MayScan()) return;
@@ -367,7 +374,7 @@ void ScanAtExit(format::ScanReason reason, const ScanCaller& caller, ExitStop* s
     uintptr_t before = 0;
     const uintptr_t self = arch::ThreadPointer();  // in a sandbox one may not ask for the id
     if (!g_late_by.compare_exchange_strong(before, self)) {
-      before == self ? WaitShortly() : FinishScan();
+      before == self ? WaitShortly() : FinishScanOfOthers(stop);
       return;
     }
   }
@@ -384,7 +391,7 @@ void ScanAtExit(format::ScanReason reason, const ScanCaller& caller, ExitStop* s
     Answer(asked, scan.number);
     g_process.file.NoteScanFinished(scan.number);
   } else if (!early) {
-    FinishScan();
+    FinishScanOfOthers(stop);
   }
 }
 

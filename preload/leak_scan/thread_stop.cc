@@ -48,7 +48,6 @@ constexpr uint64_t kStuckNs = 2'000'000;
 // One that has made a child by vfork waits until that execs, which takes a moment, or
 // ends, which may be long.
 constexpr uint64_t kLongestOfVforkNs = 20'000'000;
-constexpr uint64_t kSignalsOfLibc = uint64_t{3} << 31;  // SIGCANCEL and SIGSETXID, 32 and 33
 
 constexpr long kClone3 = 435;
 
@@ -201,7 +200,7 @@ void ThreadStop::ChooseSignal() {
 
 void ThreadStop::NoteWaiting(const SeenTask& seen, StoppedThread* thread) {
   const long call = seen.call_known ? seen.call.number : -1;
-  thread->blocks_briefly = (seen.blocked & kSignalsOfLibc) == kSignalsOfLibc;
+  thread->blocks_briefly = (seen.blocked & SignalsBlocked::kOfLibc) == SignalsBlocked::kOfLibc;
   thread->waits_for_child =
       seen.sleeps_deeply && (call == SYS_vfork || call == SYS_clone || call == kClone3);
   if (!thread->waits_for_child && !(thread->blocks_briefly && call == SYS_futex)) {

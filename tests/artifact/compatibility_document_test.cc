@@ -67,7 +67,7 @@ TEST(CompatibilityTest, EveryHazardHasOneVerdictAndATestThatExists) {
   const std::set<std::string> tests = TestsInTheTree();
   ASSERT_GT(tests.size(), 500u);
   const std::regex verdict("^(impossible because|handled by|not supported and said so:) .*");
-  for (int number = 1; number <= 50; ++number) {
+  for (int number = 1; number <= 51; ++number) {
     const auto found = rows.find(number);
     ASSERT_NE(found, rows.end()) << "row " << number;
     ASSERT_EQ(found->second.size(), 1u) << "row " << number;

@@ -209,6 +209,54 @@ TEST_F(SignalsTest, ExitInAHandler) {
   EXPECT_EQ(report_.at("process").at("exit_status"), 42);
 }
 
+class SignalAtTheEndTest : public ::testing::Test {
+ protected:
+  // How a child ended, as signalled_as_it_ends says, and the report of it.
+  void Run(const std::string& way) {
+    TempDir traces;
+    const Result run = RunCommand(
+        Traced({.arguments = {TraceePath("signalled_as_it_ends"), way}, .timeout_seconds = 120},
+               traces.path()));
+    if (run.exit_status == 77) GTEST_SKIP() << "the process that scans is not found in time here";
+    ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+    const size_t space = run.out.find(' ');
+    ASSERT_NE(space, std::string::npos) << run.out;
+    outcome_ = run.out.substr(space + 1);
+    report_ = BriefReport(
+        TraceOf(traces.path(), "signalled_as_it_ends", std::stoi(run.out.substr(0, space))));
+  }
+
+  std::string outcome_;
+  Json report_;
+};
+
+// Without us there is no process any more that it could end.
+TEST_F(SignalAtTheEndTest, DoesNotChangeHowAProcessEndsThatIsBeingScanned) {
+  for (const std::string way : {"exit", "_exit", "thread"}) {
+    SCOPED_TRACE(way);
+    Run(way);
+    if (HasFatalFailure() || IsSkipped()) return;
+    EXPECT_EQ(outcome_, "exit 0\n");
+    EXPECT_EQ(report_.at("process").at("end"), "exit");
+    EXPECT_EQ(report_.at("process").at("exit_status"), 0);
+  }
+}
+
+// And what goes on to be there it ends: later.
+TEST_F(SignalAtTheEndTest, EndsAProcessThatHangsBehindItsLastHandler) {
+  Run("hangs");
+  if (HasFatalFailure() || IsSkipped()) return;
+  EXPECT_EQ(outcome_, "signal 15\n");
+  EXPECT_EQ(report_.at("process").at("end"), "exit");
+}
+
+TEST_F(SignalAtTheEndTest, EndsAProcessWhoseScanTakesLong) {
+  Run("long");
+  if (HasFatalFailure() || IsSkipped()) return;
+  EXPECT_EQ(outcome_, "signal 15\n");
+  EXPECT_EQ(report_.at("process").at("end"), "cut");
+}
+
 TEST_F(SignalsTest, ThreadsThatEndInAHandler) {
   Run("struck_by_signals", {"thread_exit", "100"}, "exit 0", 100);
   // One thread at a time, with states for it and its handlers: those of the dead serve again.
