@@ -225,6 +225,8 @@ bool Close(const RunOptions& options, const SpoolDirectory& spool, const RunResu
       left = absl::StrCat("still running: ", absl::StrJoin(result.still_running, ", "));
       absl::StrAppend(&left,
                       options.passing ? ": not looked at" : absl::StrCat("; when ended: ", finish));
+    } else if (!options.passing) {
+      left = absl::StrCat("files are left in ", spool.path());
     }
   } else if (!result.failures.empty()) {
     left = absl::StrJoin(result.failures, "; ");

@@ -71,6 +71,9 @@ RunResult SpoolFollower::Stop(const ProgramEnd* end) {
   const auto deadline = std::chrono::steady_clock::now() + kGrace;
   while (true) {
     Pass(true, end);
+    // A forked child lets go of its parent's trace when its own is begun. So first that nobody has
+    // one, then whether there is a new one: it may have come since the pass looked.
+    if (following_.empty()) FindNewTraces();
     if (following_.empty() || std::chrono::steady_clock::now() > deadline) break;
     std::this_thread::sleep_for(kGracePeriod);
   }
@@ -79,7 +82,7 @@ RunResult SpoolFollower::Stop(const ProgramEnd* end) {
     result_.still_running.push_back(absl::StrCat(follower->program(), " (", follower->pid(), ")"));
   }
   following_.clear();
-  RemoveStillborn();
+  JudgeUnbegun();
   return std::move(result_);
 }
 
@@ -117,15 +120,26 @@ bool SpoolFollower::IsNewestOfItsProcess(const TraceFollower& follower) const {
   });
 }
 
-// A process that was killed between creating its trace and writing the header.
-void SpoolFollower::RemoveStillborn() {
+// What was no trace yet when it was last looked for one. Its process was killed between creating it
+// and writing the header, or is about to write that.
+void SpoolFollower::JudgeUnbegun() {
   for (const std::string& path : spool_.RawTraces()) {
     struct stat info;
-    if (known_.contains(path) || stat(path.c_str(), &info) != 0 || info.st_size != 0) continue;
-    const std::vector<std::string> parts = absl::StrSplit(Basename(path), '.');
+    if (known_.contains(path) || stat(path.c_str(), &info) != 0) continue;
+    const std::string name(Basename(path));
+    const std::vector<std::string> parts = absl::StrSplit(name, '.');
     uint32_t pid = 0;  // of PROGRAM.PID.START.mtr
     if (parts.size() < 4 || !absl::SimpleAtoi(parts[parts.size() - 3], &pid) || pid == 0) continue;
-    if (kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH) unlink(path.c_str());
+    const bool gone = kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
+    if (gone && info.st_size == 0) {
+      unlink(path.c_str());
+    } else if (!options_.keep_children && pid != options_.run.root_pid) {
+      continue;  // nobody asked for it
+    } else if (gone) {
+      result_.failures.push_back(absl::StrCat(path, " was begun when the run had ended"));
+    } else {
+      AddRunning({pid, name.substr(0, name.rfind(absl::StrCat(".", pid, "."))), false});
+    }
   }
 }
 

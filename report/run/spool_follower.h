@@ -76,7 +76,7 @@ class SpoolFollower {
                      const ProgramEnd* end);
   void FinishThoseOfForkedChildren(const ProgramEnd* end);
   void AddRunning(const TraceHolder& process);
-  void RemoveStillborn();
+  void JudgeUnbegun();
 
   const SpoolDirectory& spool_;
   const SpoolFollowerOptions options_;

@@ -181,6 +181,13 @@ TEST_F(RunTest, LeavesADaemonToFinishLater) {
   EXPECT_EQ(PackedTrace::Read(directory_ / name).pid, static_cast<uint32_t>(daemon));
 }
 
+TEST_F(RunTest, NamesTheDirectoryInWhichSomethingIsLeft) {
+  const Outcome outcome = Run({"/bin/sh", "-c", "echo x > \"${MEMTRACE_OUT%/*}/other\""});
+  EXPECT_EQ(outcome.status, 0);
+  ASSERT_THAT(Spools(directory_), SizeIs(1));
+  EXPECT_THAT(outcome.err, HasSubstr("; files are left in " + Spools(directory_)[0]));
+}
+
 TEST_F(RunTest, LosesNothingWhenItIsKilledItself) {
   const std::string script = tracee_ + " allocate 100000; echo ready; read line";
   std::string spool;

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <fstream>
+#include <optional>
 
 #include "report/run/closing_line.h"
 #include "report/run/spool_follower.h"
@@ -106,6 +107,26 @@ TEST_F(SpoolFollowerTest, LeavesAProcessThatStillRunsAndFinishesItLater) {
   EXPECT_EQ(PackedTrace::Read(result.traces[0].path).events.at(1), MuchWords(1, 32));
 }
 
+// A daemon: the child that was forked begins a trace of its own at its first allocation.
+TEST_F(SpoolFollowerTest, SeesTheTraceThatIsBegunWhileTheLastOneIsFinished) {
+  const Sleeper daemon;
+  const uint32_t root = EndedPid();
+  RawTrace(Raw("starter", root, 1), root).Close();
+  std::optional<RawTrace> trace;
+  SpoolFollowerOptions options = Options(root);
+  options.root_records = [&](bool all) {
+    if (all) trace.emplace(Raw("daemon", daemon.pid(), 2), daemon.pid());
+    return std::vector<uint8_t>();
+  };
+  SpoolFollower follower(spool_, options);
+  const ProgramEnd end;
+  const RunResult result = follower.Stop(&end);
+  EXPECT_THAT(result.traces, SizeIs(1));
+  EXPECT_THAT(result.still_running, ElementsAre("daemon (" + std::to_string(daemon.pid()) + ")"));
+  EXPECT_THAT(result.failures, IsEmpty());
+  EXPECT_THAT(spool_.RawTraces(), ElementsAre(Raw("daemon", daemon.pid(), 2)));
+}
+
 TEST_F(SpoolFollowerTest, AsksForAllRecordsOnceHoweverLongTheTraceIsHeld) {
   const Sleeper holder;  // its trace is looked at again and again, as one that a child holds
   RawTrace root_trace(Raw("starter", holder.pid(), 1), holder.pid());
@@ -140,7 +161,10 @@ TEST_F(SpoolFollowerTest, ClearsAwayATraceThatWasNeverBegun) {
   Sleeper starting;
   RawTrace(Raw("starting", starting.pid(), 2), 0, /*with_header=*/false).Close();
   SpoolFollower follower(spool_, Options(root));
-  EXPECT_THAT(follower.Stop(nullptr).traces, SizeIs(1));
+  const RunResult result = follower.Stop(nullptr);
+  EXPECT_THAT(result.traces, SizeIs(1));
+  EXPECT_THAT(result.still_running,
+              ElementsAre("starting (" + std::to_string(starting.pid()) + ")"));
   EXPECT_THAT(spool_.RawTraces(), ElementsAre(Raw("starting", starting.pid(), 2)));
 }
 
