@@ -364,7 +364,7 @@ void AddRecordingNotes(const TraceReader& reader, Analysis* analysis) {
                              static_cast<double>(reader.window_begin_ns()) / 1e9)),
         kept(""));
   }
-  if (!metadata.has_process) {
+  if (!metadata.process.has_record) {
     coverage.notes.push_back("The record of the process is missing: command and start time are "
                              "not known.");
   }
@@ -424,8 +424,7 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
   coverage.notes = WithOneForAllFiles(metadata.notes);
   // What a log lacks is in its counters: the notes of an import say where it comes from,
   // and why it lacks that.
-  if (metadata.has_process && analysis->process.imported())
-    coverage.harmless_notes += coverage.notes.size();
+  if (analysis->process.imported()) coverage.harmless_notes += coverage.notes.size();
   AddConfinementNotes(reader, &coverage);
   AddDoubtfulEndNote(metadata, analysis);
   AddRecordingNotes(reader, analysis);

@@ -82,7 +82,9 @@ void PrintProcess(const Analysis& a, Facts& facts) {
   facts.Line("pid", absl::StrCat(p.pid, ", parent ", p.ppid, p.forked ? ", forked" : ""));
   facts.Line("host", absl::StrCat(words::EscapeControls(p.host), ", Linux ",
                                   words::EscapeControls(p.kernel)));
-  facts.Line("start", p.imported() ? "not in the log" : Date(p.start_realtime_ns));
+  facts.Line("start", p.imported()       ? "not in the log"
+                      : !p.start_known() ? "not known"
+                                         : Date(p.start_realtime_ns));
   facts.Line("duration", Seconds(p.duration_ns));
   facts.Line("end", EndOf(p));
   const auto of_handlers =

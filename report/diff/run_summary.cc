@@ -305,11 +305,11 @@ absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const Summary
   return run;
 }
 
-// The process that the run is named after: the first, and no log of the kernel beside it.
+// The process that the run is named after: the first, and no log of the kernel beside it, nor one
+// that was killed before it had written who it is.
 const ProcessImage& FirstOf(const TreeAnalysis& tree) {
-  const auto first = std::ranges::find_if(tree.tree.order, [&](size_t image) {
-    return !tree.images[image].process.imported();
-  });
+  const auto first = std::ranges::find_if(
+      tree.tree.order, [&](size_t image) { return tree.images[image].process.start_known(); });
   return tree.images[first != tree.tree.order.end() ? *first : tree.tree.order.front()];
 }
 

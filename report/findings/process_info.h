@@ -29,7 +29,7 @@ struct ProcessInfo {
   std::string kernel;
   std::string host;
   std::string working_directory;
-  int64_t start_realtime_ns = 0;  // 0 to 2^62; see imported()
+  int64_t start_realtime_ns = 0;  // 0 to 2^62; see start_known()
   uint64_t duration_ns = 0;  // from the start to the last time in the trace
   // The part of duration_ns that is memtrace's own: at the exit it scanned memory
   // and looked at pages.
@@ -48,8 +48,12 @@ struct ProcessInfo {
   KillInfo kill;             // of a SIGKILL: whether the OOM killer sent it
   bool forked = false;       // a fork child: its parent's blocks were live at the start
   format::AllocatorKind allocator = format::AllocatorKind::kUnknown;
+  // False: the trace does not say whose it is. The process was killed before it had written that,
+  // or the record is damaged. Of what stands above, only the pid is known.
+  bool has_record = true;
   // Made of another tool's log (memtrace import), which has no start by the wall clock.
-  bool imported() const { return start_realtime_ns == 0; }
+  bool imported() const { return has_record && start_realtime_ns == 0; }
+  bool start_known() const { return start_realtime_ns != 0; }
   // Whether it is known what blocks take beyond what was asked for. The library does not look it up
   // for other allocators than glibc's; an imported log says it.
   bool waste_is_known() const { return imported() || allocator != format::AllocatorKind::kOther; }

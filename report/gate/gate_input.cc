@@ -104,7 +104,9 @@ std::string HowItEnded(const ProcessInfo& process) {
   switch (process.end) {
     case ProcessInfo::End::kSignal:
       return absl::StrCat("killed by ", words::SignalName(process.end_signal));
-    case ProcessInfo::End::kCut: return "it was killed, or still runs";
+    case ProcessInfo::End::kCut:
+      return process.has_record ? "it was killed, or still runs"
+                                : "it was killed before it had written who it is";
     case ProcessInfo::End::kExec:
     case ProcessInfo::End::kExit: break;
   }

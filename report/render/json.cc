@@ -86,8 +86,8 @@ Json ProcessJson(const Analysis& analysis) {
                {"kernel", process.kernel},
                {"duration_s", Seconds(process.duration_ns)},
                {"exit_work_s", Seconds(process.exit_work_ns)}};
-  const bool told = !process.imported();  // a log has neither
-  json["start_time"] = told ? Json(words::DateTimeIso(process.start_realtime_ns)) : Json();
+  json["start_time"] =
+      process.start_known() ? Json(words::DateTimeIso(process.start_realtime_ns)) : Json();
   AddEndJson(process, &json);
   AddKillJson(process, &json);
   json["exit_at_once"] = process.exit_at_once;

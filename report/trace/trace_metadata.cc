@@ -47,7 +47,7 @@ void ReadProcess(RecordBody& body, TraceMetadata* out) {
   p.boot_ticks = body.Number();
   p.parent_boot_ticks = body.Number();
   p.pid_namespace = body.Number();
-  out->has_process = true;
+  p.has_record = true;
 }
 
 void ReadModule(RecordBody& body, TraceMetadata* out) {

@@ -93,8 +93,7 @@ struct TraceMetadata {
   static constexpr size_t kMostNotes = 1000;
   static constexpr size_t kMostCounters = 1000;           // the library has a few dozen
 
-  bool has_process = false;
-  ProcessInfo process;  // what kProcess says of it
+  ProcessInfo process = {.has_record = false};  // what kProcess says of it
   uint64_t start_ticks = 0;
   uint64_t start_monotonic_ns = 0;
   uint64_t ticks_per_second = 0;

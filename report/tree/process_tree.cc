@@ -23,6 +23,7 @@ class Linker {
   // The last image of the list that is before `image`; kNoImage: none.
   size_t LastBefore(const std::vector<size_t>& list, size_t image) const;
   size_t Predecessor(size_t image, ImageLink* link) const;
+  size_t PredecessorByPidAlone(size_t image) const;
   size_t ParentByPid(size_t image, ImageLink* link) const;
   bool Descends(size_t image, size_t from) const;
   bool RanAt(size_t image, uint64_t monotonic_ns) const {
@@ -48,8 +49,11 @@ void Linker::Sort() {
   std::sort(tree_.order.begin(), tree_.order.end(), [this](size_t a, size_t b) {
     const ProcessImage& x = images_[a];
     const ProcessImage& y = images_[b];
-    return std::tie(x.process.host, x.start_monotonic_ns, a) <
-           std::tie(y.process.host, y.start_monotonic_ns, b);
+    // One whose record is damaged has events, and may have made others.
+    const bool x_last = !x.process.has_record && x.events == 0;
+    const bool y_last = !y.process.has_record && y.events == 0;
+    return std::tie(x_last, x.process.host, x.start_monotonic_ns, a) <
+           std::tie(y_last, y.process.host, y.start_monotonic_ns, b);
   });
   rank_.resize(images_.size());
   for (size_t i = 0; i < tree_.order.size(); ++i) rank_[tree_.order[i]] = i;
@@ -70,11 +74,25 @@ size_t Linker::Predecessor(size_t image, ImageLink* link) const {
   }
   if (images_[image].parent_trace_id != 0) return kNoImage;
   *link = ImageLink::kExec;
+  if (!process.has_record) return PredecessorByPidAlone(image);
   const size_t before = LastBefore(by_pid_.at(KeyOf(process, process.pid, 0)), image);
   const bool executed = before != kNoImage &&
                         images_[before].process.boot_ticks == 0 &&
                         images_[before].process.end == ProcessInfo::End::kExec;
   return executed ? before : kNoImage;
+}
+
+// All others are linked: what is left over has no next image.
+size_t Linker::PredecessorByPidAlone(size_t image) const {
+  for (size_t i = rank_[image]; i-- > 0;) {
+    const size_t before = tree_.order[i];
+    const ProcessInfo& process = images_[before].process;
+    if (process.has_record && process.pid == images_[image].process.pid &&
+        process.end == ProcessInfo::End::kExec && tree_.nodes[before].replaced_by == kNoImage) {
+      return before;
+    }
+  }
+  return kNoImage;
 }
 
 size_t Linker::ParentByPid(size_t image, ImageLink* link) const {

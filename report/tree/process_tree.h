@@ -11,6 +11,10 @@
 //   kTime    the same without the start: by pids and times. /proc did not show the
 //            process or its parent, so that a pid that was used again may mislead
 //
+// Of a process that was killed before it had written who it is (ProcessInfo::has_record), the pid
+// is known, and the trace that it was forked from. It comes last, and is what the last process
+// with its pid became whose next image is not there.
+//
 // A fork child whose parent and grandparent forked without an event of their own names the
 // nearest ancestor that has a trace; where the kernel's word for the parent is closer, that
 // is taken. A child that its parent did not outlive belongs to init or a subreaper by the
@@ -65,7 +69,8 @@ struct ImageNode {
 
 struct ProcessTree {
   std::vector<ImageNode> nodes;  // of the images with the same index
-  std::vector<size_t> order;     // of all images: by host, then by start; parents come first
+  // Of all images: by host, then by start, those killed at their start last; parents come first.
+  std::vector<size_t> order;
   std::vector<size_t> roots;     // images without a parent, in that order
   size_t processes = 0;          // images that replaced none
 };

@@ -5,13 +5,13 @@
 namespace memtrace::report {
 
 RunSpan RunSpanOf(const std::vector<ProcessImage>& images) {
-  const bool only_logs = std::ranges::all_of(
-      images, [](const ProcessImage& image) { return image.process.imported(); });
+  const bool none_known = std::ranges::none_of(
+      images, [](const ProcessImage& image) { return image.process.start_known(); });
   // Unsigned: the times of a damaged trace may be anything, and their sums then wrap.
   uint64_t begin = UINT64_MAX, end = 0, own_end = 0;
   for (const ProcessImage& image : images) {
     const ProcessInfo& process = image.process;
-    if (process.imported() && !only_logs) continue;
+    if (!process.start_known() && !none_known) continue;
     const auto start = static_cast<uint64_t>(process.start_realtime_ns);
     begin = std::min(begin, start);
     end = std::max(end, start + process.duration_ns);

@@ -13,7 +13,7 @@
 namespace memtrace::report {
 
 struct RunSpan {
-  int64_t start_realtime_ns = 0;  // of the first process; 0: there are imported logs alone
+  int64_t start_realtime_ns = 0;  // of the first process; 0: none has a start that is known
   uint64_t duration_ns = 0;       // until the last end; of imported logs alone: of the longest
   uint64_t own_duration_ns = 0;   // the same without what memtrace did at the exits
 };

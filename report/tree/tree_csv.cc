@@ -30,12 +30,12 @@ void WriteProcesses(const TreeView& view, size_t top, words::Sink& out) {
         .Text(node.parent == kNoImage ? "" : analysis.images[node.parent].file)
         .Text(LinkName(node.link)).Text(process.executable).Text(process.build_id)
         .Text(words::ShellCommand(process.command));
-    const bool told = !process.imported();  // a log has neither
-    if (told) {
+    if (process.start_known()) {
       record.Seconds(static_cast<uint64_t>(process.start_realtime_ns));
     } else {
       record.Nothing();
     }
+    const bool told = !process.imported();
     record.Seconds(process.duration_ns).Text(told ? words::EndName(process.end) : "");
     if (told && process.end == ProcessInfo::End::kExit) {
       record.Number(static_cast<uint32_t>(process.exit_status));

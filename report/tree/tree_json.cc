@@ -31,7 +31,6 @@ Json ImageJson(const TreeView& view, size_t index) {
   const ProcessImage& image = view.analysis().images[index];
   const ImageNode& node = view.analysis().tree.nodes[index];
   const ProcessInfo& process = image.process;
-  const bool told = !process.imported();  // a log has neither
   Json json = {
       {"trace", image.file},
       {"trace_id", absl::StrFormat("%016x", image.trace_id)},
@@ -43,7 +42,8 @@ Json ImageJson(const TreeView& view, size_t index) {
       {"executable", process.executable},
       {"build_id", process.build_id},
       {"host", process.host},
-      {"start_time", told ? Json(words::DateTimeIso(process.start_realtime_ns)) : Json()},
+      {"start_time",
+       process.start_known() ? Json(words::DateTimeIso(process.start_realtime_ns)) : Json()},
       {"duration_s", render::Seconds(process.duration_ns)}};
   render::AddEndJson(process, &json);
   json["forked"] = process.forked;

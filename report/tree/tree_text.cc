@@ -280,7 +280,8 @@ std::string TreeText::Branch(const TreeRow& row) const {
 
 std::string TreeText::RowText(const TreeRow& row, size_t width) const {
   const ProcessImage& image = analysis_.images[row.image];
-  const std::string name = style_.Name(FileNameOf(image.process.executable));
+  const std::string& executable = image.process.executable;
+  const std::string name = style_.Name(FileNameOf(executable.empty() ? image.file : executable));
   const absl::string_view ellipsis = style_.ellipsis();
   if (row.more > 0) {
     std::string text =

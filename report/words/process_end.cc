@@ -45,6 +45,9 @@ std::string EndPhrase(const ProcessInfo& process) {
       return process.kill.told() ? KillText(process.kill.verdict)
                                  : absl::StrCat("killed by ", SignalName(process.end_signal));
     case ProcessInfo::End::kCut:
+      if (!process.has_record) {
+        return "not in the trace, nor who it was (killed at its start, or the trace is damaged)";
+      }
       return "not in the trace (killed, still running, or it could no longer write)";
   }
   return "";

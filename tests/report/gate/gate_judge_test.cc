@@ -391,6 +391,10 @@ TEST(EvidenceTest, WithoutItsEndNothingIsUnfreed) {
   Analysis analysis = Ended(ProcessInfo::End::kSignal);
   analysis.process.end_signal = 11;
   EXPECT_THAT(WhyNoEvidence(analysis, policy), HasSubstr("SIGSEGV"));
+  Analysis at_once = Ended(ProcessInfo::End::kCut);
+  at_once.process.has_record = false;
+  EXPECT_THAT(WhyNoEvidence(at_once, GatePolicy()),
+              HasSubstr("no leak scan: it was killed before it had written who it is"));
 }
 
 TEST(EvidenceTest, LimitsAloneNeedNoScan) {

@@ -485,6 +485,9 @@ TEST(TraceReaderTest, ATraceWithoutItsProcessRecordIsRead) {
   const Analysis analysis = Analyze(trace.Build()).analysis;
   EXPECT_EQ(analysis.totals.allocations, 1u);
   EXPECT_THAT(analysis.coverage.notes, testing::Contains(HasSubstr("process is missing")));
+  EXPECT_EQ(analysis.process.pid, options.pid) << "of the header";
+  EXPECT_FALSE(analysis.process.has_record);
+  EXPECT_FALSE(analysis.process.imported());
 }
 
 // Durations are added to it everywhere, and a negative one is not 0, which an imported log has.

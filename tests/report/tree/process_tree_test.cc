@@ -93,6 +93,41 @@ TEST_F(ProcessTreeTest, TakesTheNearestOfTheForkLinkAndTheKernelsParent) {
   EXPECT_EQ(ParentOf(4), 0u);
 }
 
+TEST_F(ProcessTreeTest, LinksAProcessThatWasKilledBeforeItHadWrittenWhoItIs) {
+  const auto killed = [this](uint32_t pid) -> ProcessImage& {
+    ProcessImage& image = Add(pid, 0, 0);
+    image.process.has_record = false;
+    image.process.end = End::kCut;
+    return image;
+  };
+  killed(11);                                      // 0: what 3 became, first in order of start
+  killed(13).parent_trace_id = 3;                  // 1: forked by 2
+  Add(10, 100, 1, 5, 1000).process.host = "here";  // 2
+  Add(11, 110, 10, 100, 2000).process.end = End::kExec;  // 3
+  Add(12, 120, 10, 100, 2100).process.end = End::kExec;  // 4: its next image is there
+  Add(12, 120, 10, 100, 2200);                           // 5
+  killed(12);                                            // 6: so this is of another process
+  for (size_t i = 3; i < 6; ++i) images_[i].process.host = "here";
+  Link();
+  EXPECT_EQ(ParentOf(0), 3u);
+  EXPECT_EQ(LinkOf(0), ImageLink::kExec);
+  EXPECT_EQ(tree_.nodes[3].replaced_by, 0u);
+  EXPECT_EQ(ParentOf(1), 2u);
+  EXPECT_EQ(LinkOf(1), ImageLink::kFork);
+  EXPECT_EQ(ParentOf(6), kNoImage);
+  EXPECT_EQ(tree_.processes, 5u);
+}
+
+TEST_F(ProcessTreeTest, AProcessWhoseRecordIsDamagedHasItsChildren) {
+  ProcessImage& damaged = Add(10, 0, 0);
+  damaged.process.has_record = false;
+  damaged.events = 100;
+  Add(11, 110, 10, 100, 2000).parent_trace_id = 1;
+  Link();
+  EXPECT_EQ(ParentOf(1), 0u);
+  EXPECT_EQ(LinkOf(1), ImageLink::kFork);
+}
+
 TEST_F(ProcessTreeTest, FallsBackToPidsAndTimes) {
   Add(10, 1, 1000, 2000);                          // 0
   Add(10, 1, 3000).process.end = End::kExec;       // 1: the pid again

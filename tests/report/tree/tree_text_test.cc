@@ -67,6 +67,21 @@ TEST_F(TreeTextTest, HowAnImportedLogEndedIsNotKnown) {
   EXPECT_THAT(Summary(), HasSubstr(" 1 with exit status 0, 1 imported log, which does not tell\n"));
 }
 
+TEST_F(TreeTextTest, AProcessThatWasKilledBeforeItWroteWhoItIsIsNoLog) {
+  TraceBuilder::Options killed = Another();
+  killed.process_record = false;
+  TraceBuilder first(killed), program(Another());
+  first.Thread(1, 100, "main").At(1000).Malloc(0x1010, 1);
+  Write(first);
+  program.Thread(1, 100, "main").At(1000).Malloc(0x1010, 1);
+  program.End(0, 2000);
+  Write(program);
+  const std::string text = Summary();
+  EXPECT_THAT(text, HasSubstr(" 1 with exit status 0, 1 without an end in the trace: killed, or "
+                              "still running\n"));
+  EXPECT_THAT(text, HasSubstr("Started    2023-11-14 ")) << "not in 1970";
+}
+
 TEST_F(TreeTextTest, AReadingThatIsStoppedHasTheTracesThatItReadWhole) {
   for (int i = 0; i < 4; ++i) {
     TraceBuilder trace(Another());
