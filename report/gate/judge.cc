@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "report/gate/wrong_frees.h"
+#include "report/names/perl_frames.h"
 #include "report/suppress/memcheck_stack.h"
 
 namespace memtrace::report::gate {
@@ -165,7 +166,8 @@ class Judging {
   // Losses become leaks: those of one program, kind and fingerprint are added up,
   // suppressed ones apart.
   void SumLosses();
-  // Each leak gets its verdict; those that fail the gate come first.
+  // Each leak gets its verdict; those that fail the gate come first. What may be no leak of the
+  // program gets a note.
   void JudgeLeaks();
   // What the baseline knows and no process had any more.
   void FindFixed();
@@ -297,6 +299,12 @@ void Judging::JudgeLeaks() {
            std::tuple(!IsGated(b.verdict), Severity(b.kind), weight(a), a.total.blocks, b.program,
                       b.fingerprint);
   });
+  const bool of_perl = std::ranges::any_of(result_.leaks, [&](const GateLeak& leak) {
+    const bool lost = leak.kind != LeakKind::kReachable && leak.kind != LeakKind::kUnfreed;
+    return lost && leak.verdict != Verdict::kReported && leak.verdict != Verdict::kWithin &&
+           PassesThroughPerl(names_.symbols(), leak.stack);
+  });
+  if (of_perl) result_.notes.insert(result_.notes.begin(), kPerlKeeps);
 }
 
 void Judging::FindFixed() {

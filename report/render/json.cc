@@ -354,7 +354,7 @@ void RenderJson(const ReportView& view, size_t top, words::Sink& out, const Grap
   member("leak_kinds", LeakKindsJson());
   out.Write(",\n  \"leak_scans\": ");
   WriteArray(analysis.leak_scans, kAllRows,
-             [&](const LeakScan& scan) { return LeakScanJson(scan, analysis.process); }, out);
+             [&](const LeakScan& scan) { return LeakScanJson(view, scan); }, out);
   member("leak_scan", view.leak_scan() != nullptr ? Json(view.leak_scan()->number) : Json());
   member("no_leak_scan", view.leak_scan() != nullptr ? Json() : Json(leak::WhyNoScan(analysis)));
   out.Write(",\n  \"sites\": ");

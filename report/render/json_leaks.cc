@@ -8,6 +8,7 @@
 #include "report/leak/heuristics.h"
 #include "report/leak/leak_kinds.h"
 #include "report/leak/leak_scans.h"
+#include "report/names/perl_frames.h"
 #include "report/render/json_parts.h"
 
 namespace memtrace::report::render {
@@ -73,10 +74,10 @@ Json LeakKindsJson() {
   return json;
 }
 
-Json LeakScanJson(const LeakScan& scan, const ProcessInfo& process) {
+Json LeakScanJson(const ReportView& view, const LeakScan& scan) {
   Json json = {{"number", scan.number},
                {"reason", std::string(leak::ReasonName(scan.reason))},
-               {"when", std::string(leak::ReasonText(scan.reason, process))},
+               {"when", std::string(leak::ReasonText(scan.reason, view.analysis().process))},
                {"show", std::string(leak::ShowName(scan.show))},
                {"label", scan.label},
                {"time_s", Seconds(scan.time_ns)}};
@@ -86,6 +87,9 @@ Json LeakScanJson(const LeakScan& scan, const ProcessInfo& process) {
                                                                   : "cut_short";
   json["failure"] = done ? Json() : Json(scan.failure);
   json["notes"] = scan.notes;
+  if (std::string note = PerlNote(view.symbols(), view.analysis(), scan); !note.empty()) {
+    json["notes"].push_back(std::move(note));
+  }
   json["frees_unseen"] = scan.frees_unseen;
   json["totals"] = done ? LeakTotalsJson(scan.totals) : Json();
   Json heuristics = Json::object();

@@ -47,7 +47,7 @@ Json SiteSizesJson(const Site& site);
 // Blocks that were not freed, where no scan tells of what kind they are; and loss records of a scan.
 Json LeakJson(const ReportView& view, const SiteGroup& group);
 Json LossJson(const ReportView& view, const ReportView::Loss& loss);
-Json LeakScanJson(const LeakScan& scan, const ProcessInfo& process);
+Json LeakScanJson(const ReportView& view, const LeakScan& scan);
 // The words of the reports for the keys of others of their members: of each kind of leaks, of each
 // part of the resident memory.
 Json LeakKindsJson();

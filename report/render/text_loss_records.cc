@@ -9,6 +9,7 @@
 #include "report/leak/heuristics.h"
 #include "report/leak/leak_kinds.h"
 #include "report/leak/leak_scans.h"
+#include "report/names/perl_frames.h"
 #include "report/render/lines.h"
 #include "report/render/selection_lines.h"
 #include "report/render/text_report.h"
@@ -58,6 +59,9 @@ std::string SummaryOf(const ReportView& view, const TextOptions& options) {
               "gslice: slabs of GLib's slices. A slice in them that is lost is not seen: with "
               "G_SLICE=always-malloc in the program's environment each slice is a block, as "
               "Valgrind sees it");
+  }
+  if (const std::string note = PerlNote(view.symbols(), view.analysis(), scan); !note.empty()) {
+    lines.Add("", note);
   }
   for (const UsedSuppression& each : scan.suppressions) {
     if (each.records != 0) continue;

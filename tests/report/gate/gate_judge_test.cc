@@ -356,6 +356,23 @@ TEST(JudgeTest, GrowthIsFromTheFirstMarkToTheLast) {
   EXPECT_EQ(gate.Judge().exit_code(), 2) << "no process of it passed there";
 }
 
+TEST(JudgeTest, WhatPerlDoesNotFreeHasANote) {
+  constexpr uint32_t kPerl = 4;
+  MadeUpGate gate;
+  gate.made_up.AddModule(kPerl, "/usr/bin/perl", 0x7f2000000000, format::kModulePermanent);
+  const uint32_t process = gate.AddProcess("perl");
+  gate.AddLeak(process, LeakKind::kDefinite, gate.Stack("Parse"), 10, 1);
+  EXPECT_THAT(gate.Judge().notes, testing::Not(testing::Contains(HasSubstr("PERL_DESTRUCT_LEVEL"))));
+  const StackId kept =
+      gate.made_up.Stack({{"Perl_more_sv", "", 0, kPerl}, {"perl_construct", "", 0, kPerl}});
+  gate.made_up.AddSite(kept, 1, 1, 0);
+  gate.AddLeak(process, LeakKind::kDefinite, kept, 10, 1);
+  EXPECT_THAT(gate.Judge().notes, testing::Contains(HasSubstr("PERL_DESTRUCT_LEVEL=2")));
+  gate.AcceptAll();
+  EXPECT_THAT(gate.Judge().notes, testing::Not(testing::Contains(HasSubstr("PERL_DESTRUCT_LEVEL"))))
+      << "it fails nothing";
+}
+
 Analysis Ended(ProcessInfo::End end) {
   Analysis analysis;
   analysis.process.end = end;

@@ -150,6 +150,36 @@ TEST(LeakTextTest, SlabsOfGLibsSlicesAreSaidToBeSuch) {
   EXPECT_THAT(Text(trace.View()), HasSubstr("A slice in them that is lost is not seen"));
 }
 
+TEST(LeakTextTest, WhatPerlDoesNotFreeIsSaidToBeThat) {
+  constexpr uint32_t kPerl = 4;
+  Leaky trace;
+  trace.AddModule(kPerl, "/usr/bin/perl5.36.0", 0x7f2000000000, format::kModulePermanent);
+  const StackId kept = trace.Stack({{"Perl_more_bodies", "", 0, kPerl},
+                                    {"perl_construct", "", 0, kPerl}, {"main", "", 0, kPerl}});
+  trace.AddSite(kept, 1, 64, 1);
+  LeakScan& scan = trace.analysis.leak_scans[0];
+  scan.records.push_back({.kind = LeakKind::kReachable, .stack = kept, .bytes = 64, .blocks = 1});
+  const auto notes = [&] { return Json(trace.View())["leak_scans"][0]["notes"]; };
+  EXPECT_THAT(Text(trace.View()), Not(HasSubstr("PERL_DESTRUCT_LEVEL"))) << "nothing of it is lost";
+  EXPECT_EQ(notes().size(), 1u);
+  scan.records.back().kind = LeakKind::kPossible;
+  EXPECT_THAT(Text(trace.View()), HasSubstr("PERL_DESTRUCT_LEVEL=2"));
+  ASSERT_EQ(notes().size(), 2u);
+  EXPECT_THAT(notes()[1].get<std::string>(), HasSubstr("PERL_DESTRUCT_LEVEL=2"));
+  scan.records.back().suppressed = true;
+  EXPECT_THAT(Text(trace.View()), Not(HasSubstr("PERL_DESTRUCT_LEVEL")));
+}
+
+// A function of that name in another program is not perl's.
+TEST(LeakTextTest, OnlyPerlIsSaidToKeepWhatItsInterpreterHolds) {
+  Leaky trace;
+  const StackId stack = trace.Stack({{"perl_construct", "/work/pair.c", 3}, {"main", "/work/pair.c", 9}});
+  trace.AddSite(stack, 1, 64, 1);
+  trace.analysis.leak_scans[0].records.push_back(
+      {.kind = LeakKind::kDefinite, .stack = stack, .bytes = 64, .blocks = 1});
+  EXPECT_THAT(Text(trace.View()), Not(HasSubstr("PERL_DESTRUCT_LEVEL")));
+}
+
 TEST(LeakTextTest, TheUserChoosesKinds) {
   Leaky trace;
   ReportView view = trace.View();
