@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "format/event_words.h"
 #include "format/trace_format.h"
@@ -60,6 +61,13 @@ bool HasRootOfItsOwn(int pid, const std::string& its_root) {
   return root == "/" || absl::StartsWith(program, absl::StrCat(root, "/"));
 }
 
+// The owner of its files in /proc is root where it is not dumpable.
+bool IsOfOurUser(int pid) {
+  const std::string users = StatusField(absl::StrCat("/proc/", pid), "Uid:");
+  uint32_t real = 0;
+  return absl::SimpleAtoi(users.substr(0, users.find_first_of(" \t")), &real) && real == getuid();
+}
+
 bool HasAllocation(std::span<const uint64_t> words) {
   for (size_t i = 0; i < words.size();) {
     const format::EventKind kind = format::KindOf(words[i]);
@@ -88,10 +96,13 @@ bool HasAllocation(TraceReader& reader) {
 absl::StatusOr<RunningTrace> FindRunningTrace(int pid) {
   std::ifstream maps(absl::StrCat("/proc/", pid, "/maps"));
   if (!maps) {
-    return absl::NotFoundError(
-        errno == ENOENT ? absl::StrCat("there is no process ", pid)
-                        : absl::StrCat("process ", pid, ": ", strerror(errno),
-                                       ": ask as its user, or as root"));
+    const int error = errno;
+    if (error == ENOENT) return absl::NotFoundError(absl::StrCat("there is no process ", pid));
+    return absl::NotFoundError(absl::StrCat(
+        "process ", pid, ": ", strerror(error),
+        IsOfOurUser(pid) ? ": it does not let its own user look at it (PR_SET_DUMPABLE, or it has "
+                           "changed its user): ask as root"
+                         : ": ask as its user, or as root"));
   }
   const uint32_t pid_for_itself = PidForItself(pid);
   const std::string its_root = absl::StrCat("/proc/", pid, "/root");

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -17,6 +18,7 @@
 #include <regex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "report/base/unique_fd.h"
 #include "report/run/reader_lock.h"
@@ -436,6 +438,38 @@ TEST_F(LeakScanTest, AskedOfWhatIsFrozen) {
                                    "unpause, systemctl thaw); --timeout waits longer\n"));
   process.Signal(SIGKILL);
   process.Wait(20);
+}
+
+// Its own user may not look at it either.
+TEST_F(LeakScanTest, AskedByItsUserOfWhatIsNotDumpable) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const pid_t child = fork();
+  ASSERT_NE(child, -1);
+  if (child == 0) {
+    const bool left = geteuid() != 0 || (setgid(65534) == 0 && setuid(65534) == 0);
+    prctl(PR_SET_DUMPABLE, 0);
+    const char ready = left ? 'y' : 'n';
+    if (write(ends[1], &ready, 1) != 1) _exit(1);
+    while (true) pause();
+  }
+  char ready = 0;
+  EXPECT_EQ(read(ends[0], &ready, 1), 1);
+  close(ends[0]);
+  close(ends[1]);
+  Command command{.arguments = {ToolPath(), "leaks", std::to_string(child)}};
+  if (geteuid() == 0) {
+    const std::vector<std::string> as_nobody = {"setpriv", "--reuid=65534", "--regid=65534",
+                                                "--clear-groups"};
+    command.arguments.insert(command.arguments.begin(), as_nobody.begin(), as_nobody.end());
+  }
+  const Result asked = RunCommand(command);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  if (ready != 'y' || asked.exit_status > 2) GTEST_SKIP() << "no other user can: " << asked.err;
+  EXPECT_EQ(asked.exit_status, 2);
+  EXPECT_THAT(asked.err, HasSubstr("PR_SET_DUMPABLE"));
+  EXPECT_THAT(asked.err, HasSubstr("ask as root"));
 }
 
 TEST_F(LeakScanTest, AskedForWhatIsNotTraced) {
