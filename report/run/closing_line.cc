@@ -126,8 +126,8 @@ std::string ClosingLine(const RunResult& result, const ProgramEnd* end, const Ki
   }
   if (untraced_exec) {
     absl::StrAppend(&line,
-                    "; it then became a program that is not traced (static, setuid, another user "
-                    "or another environment?)");
+                    "; it then became a program that is not traced (static, setuid, another "
+                    "environment, or another user, who cannot write to the traces' directory?)");
   }
   if (limit) absl::StrAppend(&line, "; recording stopped at the size limit");
   if (dropped > 0) {
