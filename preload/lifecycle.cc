@@ -74,10 +74,10 @@ bool EnsureRecording() {
 }
 
 void StopRecording(format::RecordingStop why, long error) {
+  g_switch.ended.store(1, std::memory_order_relaxed);
   // The limit is one for each file. What a filter forbids, it forbids to what is
   // forked from here as well.
   if (why == format::RecordingStop::kMaxBytes) {
-    g_switch.ended.store(1, std::memory_order_relaxed);
     g_process.ended_for_itself.store(true, std::memory_order_relaxed);
   }
   g_process.mode.store(Mode::kOff, std::memory_order_release);

@@ -26,7 +26,7 @@ struct alignas(arch::kPageBytes) ForkSensitivePage {
   // last stamp takes one: so that no thread rests between two stamps for long while others
   // go on, and its events are not taken for older than they are.
   std::atomic<uintptr_t> sharing{0};
-  // 1: this process's recording has ended. What it forks begins one of its own.
+  // 1: this process's recording has ended. What it forks finds a 0.
   std::atomic<uint32_t> ended{0};
 };
 static_assert(sizeof(ForkSensitivePage) == arch::kPageBytes);

@@ -18,6 +18,7 @@
 #include "preload/proc_text.h"
 #include "preload/process.h"
 #include "preload/recorder.h"
+#include "preload/recording_switch.h"
 #include "preload/signals_blocked.h"
 #include "preload/sys.h"
 #include "preload/thread_spool.h"
@@ -159,7 +160,13 @@ void NoteEnd(format::EndReason reason, int status) {
   }
   const SignalsBlocked calls;
   const OwnCalls own;
-  if (!calls || g_process.pid != sys::Getpid()) return;
+  if (!calls) {
+    // As in WriteEnd(). A fork child is told by its switch, which the kernel has wiped.
+    if (g_switch.ended.load(std::memory_order_relaxed) == 0) return;
+    WriteLastRecords(reason, status, UsageBeforeFilter(), reason != format::EndReason::kExit);
+    return;
+  }
+  if (g_process.pid != sys::Getpid()) return;
   rusage usage = {};
   sys::Getrusage(RUSAGE_SELF, &usage);
   WriteLastRecords(reason, status, usage);

@@ -311,9 +311,7 @@ bool TraceFile::AppendToFile(format::BlockHeader& header, const void* payload, u
   const bool records = header.kind == format::BlockKind::kMetadata;
   const OtherCalls calls;
   if (!calls) {
-    return Refuse(reserve_.mapped() ? format::RecordingStop::kReserveUsedUp
-                                    : format::RecordingStop::kSandboxed,
-                  0);
+    return Refuse(reserve_.mapped() ? WhyReserveEnds() : format::RecordingStop::kSandboxed, 0);
   }
   bool written = false;
   const long opened = WithFile([&](long fd) {  // first: where it fails, no gap is left
@@ -325,7 +323,7 @@ bool TraceFile::AppendToFile(format::BlockHeader& header, const void* payload, u
   if (sys::Failed(opened)) {
     if (records) lost_records_.store(true, std::memory_order_relaxed);
     // The program gave up the right to open it, and what was mapped for that is used up.
-    if (reserve_.mapped() && !MayPass(opened)) Refuse(format::RecordingStop::kReserveUsedUp, 0);
+    if (reserve_.mapped() && !MayPass(opened)) Refuse(WhyReserveEnds(), 0);
     return false;
   }
   if (offset == UINT64_MAX) {
@@ -395,6 +393,14 @@ void TraceFile::ReleaseRing(void* ring, size_t ring_bytes) {
   } else {
     sys::Munmap(ring, ring_bytes);
   }
+}
+
+format::RecordingStop TraceFile::WhyReserveEnds() const {
+  // Whole chunks of what the limit allows.
+  const bool at_limit =
+      max_bytes_ != 0 && reserve_.end() + TraceReserve::kChunkBytes >
+                             max_bytes_ + TraceReserve::kLastWordsBytes;
+  return at_limit ? format::RecordingStop::kMaxBytes : format::RecordingStop::kReserveUsedUp;
 }
 
 long TraceFile::MakeReserve() {

@@ -129,6 +129,8 @@ class TraceFile {
   void WriteStatus(uint64_t offset, const void* words, size_t bytes);
   void ShareEnd();
   bool Refuse(format::RecordingStop why, long error);
+  // Of a reserve that is used up: whether the size limit is what it was mapped up to.
+  format::RecordingStop WhyReserveEnds() const;
   bool AppendToSegment(format::BlockHeader& header, const void* payload);
   static long Allocate(long fd, uint64_t offset, uint64_t bytes);
   static long Write(long fd, format::BlockHeader& header, const void* payload, uint64_t offset,

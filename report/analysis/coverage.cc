@@ -151,8 +151,9 @@ absl::string_view WhyRecordingStopped(uint64_t why) {
       return "because the child of a fork got no memory to record in";
     case format::RecordingStop::kReserveUsedUp:
       return "because the program had given up the right to open its trace, and the part that was "
-             "mapped before was used up (a sixteenth of RLIMIT_AS, at most 16 GiB: a higher limit "
-             "makes it larger, MEMTRACE_SAMPLE_BYTES makes it last)";
+             "mapped before was used up (16 GiB; less under RLIMIT_AS, of which it is a sixteenth, and "
+             "under RLIMIT_FSIZE; at most 64 MiB where the kernel or a filter leaves no way to "
+             "populate pages; MEMTRACE_SAMPLE_BYTES makes it last)";
   }
   return "for a reason this version does not know";
 }

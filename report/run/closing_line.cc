@@ -103,11 +103,12 @@ std::string ClosingLine(const RunResult& result, const ProgramEnd* end, const Ki
                   Allocations(main), ")");
   uint64_t dropped = 0;
   int error = 0;
-  bool limit = false;
+  bool limit = false, early = false;
   for (const FinishedTrace& trace : result.traces) {
     dropped += trace.counts.dropped_events;
     if (trace.counts.loss_error != 0) error = trace.counts.loss_error;
     limit |= trace.counts.stopped_at_limit;
+    early |= trace.counts.stopped_early;
   }
   // A process that failed to exec and was then killed looks the same.
   const bool untraced_exec =
@@ -130,9 +131,12 @@ std::string ClosingLine(const RunResult& result, const ProgramEnd* end, const Ki
                     "environment, or another user, who cannot write to the traces' directory?)");
   }
   if (limit) absl::StrAppend(&line, "; recording stopped at the size limit");
+  if (early) {
+    absl::StrAppend(&line, "; recording stopped before the program ended (the report says why)");
+  }
   if (dropped > 0) {
     absl::StrAppend(&line, "; ", words::Count(dropped), " events were lost",
-                    limit ? " on the way there" : "");
+                    limit || early ? " on the way there" : "");
   }
   if (dropped > 0 && error != 0) absl::StrAppend(&line, " (", strerror(error), ")");
   absl::StrAppend(&line, "; next: memtrace report ", FilesOf(result, main));

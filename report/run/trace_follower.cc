@@ -183,6 +183,7 @@ absl::Status TraceFollower::Finish(const ProgramEnd* end) {
     if (status->lost_events != 0) counts_.loss_error = status->loss_errno;
     counts_.stopped_at_limit =
         status->stop_why == static_cast<uint32_t>(format::RecordingStop::kMaxBytes);
+    counts_.stopped_early = status->stop_why != 0 && !counts_.stopped_at_limit;
   }
   if (failure_.ok() && end != nullptr) failure_ = WriteEnd(*end);
   if (failure_.ok()) failure_ = packer_->Seal();

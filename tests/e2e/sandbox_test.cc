@@ -145,11 +145,12 @@ TEST_P(NoWayOutTest, EndsTheRecording) {
 
 INSTANTIATE_TEST_SUITE_P(Ways, NoWayOutTest, ::testing::Values("mode_strict", "no_memory", "no_memory_later"));
 
+class LittleSpaceTest : public ::testing::TestWithParam<const char*> {};
+
 // A sixteenth of the address space is mapped before, and that is less than what the program does.
-TEST(SandboxedProgramTest, WhenThePartThatWasMappedIsUsedUpTheTraceSaysThatAndHowItEnded) {
+TEST_P(LittleSpaceTest, WhenThePartThatWasMappedIsUsedUpTheTraceSaysThatAndHowItEnded) {
   const TempDir traces;
-  const Words arguments = {TraceePath("sandboxed"), "chroot_in_little_space", "1000000",
-                           traces.path()};
+  const Words arguments = {TraceePath("sandboxed"), GetParam(), "1000000", traces.path()};
   const Result plain = RunCommand({.arguments = arguments});
   if (plain.exit_status == 77) GTEST_SKIP() << "not open to this user on this machine";
   const Result traced = RunCommand(Traced({.arguments = arguments}, traces.path()));
@@ -161,6 +162,27 @@ TEST(SandboxedProgramTest, WhenThePartThatWasMappedIsUsedUpTheTraceSaysThatAndHo
   EXPECT_THAT(Notes(report), Not(HasSubstr("entered a sandbox")));
   EXPECT_GT(report.at("coverage").at("dropped_events"), 0);
   EXPECT_EQ(report.at("process").at("end"), "exit");
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, LittleSpaceTest,
+                         ::testing::Values("chroot_in_little_space", "filter_in_little_space"));
+
+// A size limit makes that part smaller, and is what the trace then tells.
+TEST(SandboxedProgramTest, ASizeLimitIsToldAlsoWhereItIsThePartThatWasMapped) {
+  for (const std::string way : {"prctl", "chroot"}) {
+    const TempDir traces;
+    const Words arguments = {TraceePath("sandboxed"), way, "1000000", traces.path()};
+    const Result plain = RunCommand({.arguments = arguments});
+    if (plain.exit_status == 77) GTEST_SKIP() << "not open to this user on this machine";
+    Command command = Traced({.arguments = arguments}, traces.path());
+    command.environment.emplace_back("MEMTRACE_MAX_BYTES", "3M");
+    const Result traced = RunCommand(command);
+    EXPECT_EQ(traced.Outcome(), plain.Outcome());
+    EXPECT_EQ(traced.out, plain.out);
+    const Json report = BriefReport(TraceOf(traces.path(), "sandboxed"));
+    EXPECT_THAT(Notes(report), HasSubstr("at the size limit")) << way;
+    EXPECT_EQ(report.at("process").at("end"), "exit") << way;
+  }
 }
 
 // The trace that a flight recorder leaves of the program; empty: it cannot do that here.

@@ -158,6 +158,15 @@ TEST_F(TraceReserveTest, WhenItIsUsedUpTheFileIsOpenedAgain) {
   EXPECT_EQ(file_.last_stop(), format::RecordingStop::kReserveUsedUp);
 }
 
+TEST_F(TraceReserveTest, WhereTheSizeLimitMadeItAsSmallAsItIsThatIsTheReason) {
+  file_.SetLimit(3 << 20, /*keep_newest=*/false);
+  EXPECT_EQ(file_.MakeReserve(), 0);
+  EXPECT_LE(file_.reserve().end(), (3u << 20) + TraceReserve::kLastWordsBytes);
+  fs::rename(file_.path(), directory_ / "y.mtr");
+  for (int i = 0; i < 100 && Append(std::string(60000, 'x')); ++i) continue;
+  EXPECT_EQ(file_.last_stop(), format::RecordingStop::kMaxBytes);
+}
+
 // kReserveUsedUp would end the recording (SpoolThread) for what passes in the next moment.
 TEST_F(TraceReserveTest, WhenItIsUsedUpAndThereIsNoDescriptorTheReasonIsThat) {
   UseUpASmallOne();

@@ -198,6 +198,11 @@ TEST(ClosingLineTest, NamesTheFileAndTheNextCommand) {
   EXPECT_THAT(ClosingLine(result, &end), ::testing::StartsWith("ended by SIGSEGV (core dumped); "));
   result.traces[0].counts.dropped_events = 12;
   EXPECT_THAT(ClosingLine(result, &end), HasSubstr("; 12 events were lost;"));
+  result.traces[0].counts.stopped_early = true;
+  EXPECT_THAT(ClosingLine(result, &end),
+              HasSubstr("; recording stopped before the program ended (the report says why); 12 events were lost on "
+                        "the way there;"));
+  result.traces[0].counts.stopped_early = false;
   trace.main = false;
   trace.path = "child.mtr";
   trace.counts.allocations = 1;
