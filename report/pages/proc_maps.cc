@@ -41,10 +41,7 @@ bool ParseHead(absl::string_view text, Mapping* mapping) {
   Mapping m;
   m.start = line.begin;
   m.end = line.end;
-  m.readable = line.permissions[0] == 'r';
-  m.writable = line.permissions[1] == 'w';
-  m.executable = line.permissions[2] == 'x';
-  m.shared = line.permissions[3] == 's';
+  m.SetPermissions(line.permissions);
   m.offset = line.offset;
   m.device = std::string(line.device);
   m.inode = line.inode;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -33,6 +34,13 @@ struct Mapping {
   uint64_t huge = 0;        // anonymous, shmem and file pages that are mapped as huge ones
   uint64_t hugetlb = 0;     // of hugetlbfs: not in rss
 
+  // "rw-p": four letters, as in maps.
+  void SetPermissions(std::string_view permissions) {
+    readable = permissions[0] == 'r';
+    writable = permissions[1] == 'w';
+    executable = permissions[2] == 'x';
+    shared = permissions[3] == 's';
+  }
   uint64_t bytes() const { return end - start; }
   bool of_file() const { return inode != 0; }
 };

@@ -43,10 +43,7 @@ Mapping MappingOf(const SnapshotMapping& from) {
   Mapping m;
   m.start = from.begin;
   m.end = from.end;
-  m.readable = from.permissions[0] == 'r';
-  m.writable = from.permissions[1] == 'w';
-  m.executable = from.permissions[2] == 'x';
-  m.shared = from.permissions[3] == 's';
+  m.SetPermissions(from.permissions);
   m.offset = from.offset;
   m.inode = from.inode;
   absl::string_view name = from.path;

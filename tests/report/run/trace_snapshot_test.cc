@@ -110,6 +110,12 @@ class TraceSnapshotTest : public testing::Test {
     return seen;
   }
 
+  // Of 60,000 events each, of one thread.
+  static void AppendBlocks(uint32_t count, RawTrace* raw) {
+    for (uint32_t sequence = 1; sequence <= count; ++sequence)
+      raw->AppendEvents(1, sequence, RawTrace::Mallocs(60'000, 0x10000 * (sequence + 1)));
+  }
+
   TempDir directory_;
   const std::string spool_ = directory_ / ".out.spool.abcdef", copies_ = directory_ / "copies";
   const std::string path_ = spool_ + "/app.17.3.mtr";
@@ -173,8 +179,7 @@ TEST_P(PackedMeanwhile, NothingIsMissing) {
 
 TEST_F(TraceSnapshotTest, NothingIsTakenOutWhileOneReads) {
   RawTrace raw(path_, 17);
-  for (uint32_t sequence = 1; sequence <= 40; ++sequence)
-    raw.AppendEvents(1, sequence, RawTrace::Mallocs(60'000, 0x10000 * (sequence + 1)));
+  AppendBlocks(40, &raw);
   auto follower = TraceFollower::Open(path_);
   ASSERT_TRUE(follower.ok());
   const uint64_t before = AllocatedBytes(path_);
@@ -192,8 +197,7 @@ TEST_F(TraceSnapshotTest, NothingIsTakenOutWhileOneReads) {
 // Who has read goes on for as long as it takes to look up names and to show the report.
 TEST_F(TraceSnapshotTest, IsTakenOutWhenReadingIsOver) {
   RawTrace raw(path_, 17);
-  for (uint32_t sequence = 1; sequence <= 40; ++sequence)
-    raw.AppendEvents(1, sequence, RawTrace::Mallocs(60'000, 0x10000 * (sequence + 1)));
+  AppendBlocks(40, &raw);
   auto follower = TraceFollower::Open(path_);
   ASSERT_TRUE(follower.ok());
   const uint64_t before = AllocatedBytes(path_);
