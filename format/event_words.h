@@ -128,6 +128,14 @@ constexpr uint64_t Head(EventKind kind, uint64_t address, uint32_t detail = 0) {
 }
 constexpr EventKind KindOf(uint64_t head) { return static_cast<EventKind>(head >> 48 & 0xf); }
 constexpr uint64_t AddressOf(uint64_t head) { return head & kAddressMask; }
+// kMalloc, kCalloc or kRealloc.
+constexpr bool IsShortAlloc(EventKind kind) {
+  return static_cast<unsigned>(kind) - static_cast<unsigned>(EventKind::kMalloc) <= 2;
+}
+// A kFree without a stack: behind the four bits of the kind stands the detail's first.
+constexpr bool IsPlainFree(uint64_t head) {
+  return (head >> 48 & 0x1f) == static_cast<uint64_t>(EventKind::kFree);
+}
 constexpr uint32_t DetailOf(uint64_t head) { return static_cast<uint32_t>(head >> 52); }
 
 constexpr uint64_t ExtendedHead(ExtendedType type, uint32_t words_after) {

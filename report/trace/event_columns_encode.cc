@@ -102,16 +102,14 @@ void EventColumns::Encode(std::span<const uint64_t> words) {
       case EventKind::kReallocIntent: {
         const bool with_stack = n == 2;
         if (n > 2 || detail != with_stack || (with_stack && words[i + 1] >> 32 != 0)) break;
-        const size_t found = t.Find(address);
-        const Tables::Allocation* block = nullptr;
-        if (found != SIZE_MAX) {
-          block = &t.allocations[found];
+        if (const size_t found = t.Find(address); found != SIZE_MAX) {
           Append(&columns_[kAges], t.allocation_count - found);
+          t.Freed(t.allocations[found]);
         } else {
           byte |= kOfBefore;
           Append(&columns_[kFreed], PackDifference(address, t.last_freed));
+          t.last_freed = address;
         }
-        t.Freed(block, address);
         if (with_stack) {
           byte |= kWithStack;
           slot(static_cast<uint32_t>(words[i + 1]), &byte);

@@ -82,6 +82,10 @@ class FreeList {
   uint32_t size() const { return size_; }
   // Number `i`, 1 the latest.
   uint64_t At(uint32_t i) const { return addresses_[(top_ - i + 1) % kDepth]; }
+  uint64_t TakeLatest() {
+    --size_;
+    return addresses_[top_-- % kDepth];
+  }
   void Take(uint32_t i) {
     for (; i > 1; --i) addresses_[(top_ - i + 1) % kDepth] = addresses_[(top_ - i + 2) % kDepth];
     --top_;
@@ -101,10 +105,13 @@ class FreeList {
 };
 
 struct EventColumns::Tables {
+  // The address of a block, and the class of its usable bytes above.
   struct Allocation {
-    uint64_t address;
-    uint8_t size_class;
+    uint64_t word;
+    uint64_t address() const { return word & format::kAddressMask; }
+    uint8_t size_class() const { return static_cast<uint8_t>(word >> kClassShift); }
   };
+  static constexpr unsigned kClassShift = 48;
 
   // Begins anew, for a block of so many words.
   void Reset(size_t words) {
@@ -127,13 +134,12 @@ struct EventColumns::Tables {
   // `usable`: Usable() of its size and detail; an event of two words.
   void Allocated(uint64_t address, uint64_t usable) {
     last_end = address + usable + 8;
-    allocations[allocation_count++] = {address, ClassOf(usable)};
+    allocations[allocation_count++] = {address | uint64_t{ClassOf(usable)} << kClassShift};
   }
-  void Freed(const Allocation* block, uint64_t address) {
-    last_freed = address;
-    if (block == nullptr) return;
-    last_freed_class = block->size_class;
-    free_lists[block->size_class].Push(address);
+  void Freed(Allocation block) {
+    last_freed = block.address();
+    last_freed_class = block.size_class();
+    free_lists[last_freed_class].Push(last_freed);
   }
   // A realloc left its block where it was.
   void FreedAgainAllocated() {
@@ -173,7 +179,7 @@ struct EventColumns::Tables {
   // SIZE_MAX: not of this block, or forgotten.
   size_t Find(uint64_t address) {
     const uint32_t i = FoundAt(address);
-    return i < allocation_count && allocations[i].address == address ? i : SIZE_MAX;
+    return i < allocation_count && allocations[i].address() == address ? i : SIZE_MAX;
   }
 };
 
