@@ -122,17 +122,42 @@ int AnalyzerPass::ApplyRun(size_t stream, EventCursor* cursor, uint64_t last_tic
   return taken;
 }
 
+// What a plain run has come to that is not for it: an interval or a fault that is due, ...
+uint64_t AnalyzerPass::TakeDue(HeapRun& run, uint64_t time) {
+  run.Pause();
+  timeline_.Advance(time, model_);
+  fault_matcher_.Advance(time, model_, mappings_);
+  run.Resume();
+  return NextDue();
+}
+
+// ... or an event that is out of the ordinary. False: so is the model now.
+bool AnalyzerPass::ApplyOdd(HeapRun& run, size_t stream, const uint64_t* words, EventTime when,
+                            WaitList& waits) {
+  run.Pause();
+  ApplyHeapEvent(model_, streams_[stream], stacks_, stream, words, when, /*force=*/true, waits);
+  Allocated(format::KindOf(words[0]), words);
+  run.Resume();
+  return HeapRun::Suits(model_, stream);
+}
+
+// The site of an allocation that slot_sites_ does not know. 0: it is not for a run.
+uint32_t AnalyzerPass::FindSite(size_t stream, uint32_t slot, format::AllocFunction function,
+                                uint64_t address) {
+  if (slot == format::kStoppedSlot || address == 0) return 0;  // of no site, perhaps
+  const uint32_t site = model_.SiteOf(streams_[stream].StackOf(slot, stacks_), function);
+  slot_sites_.Keep(SlotSites::Stream(static_cast<uint32_t>(stream)), slot, function, site);
+  return site;
+}
+
 // The same over spans, as long as the model finds nothing out of the ordinary.
 int AnalyzerPass::ApplyPlainRun(size_t stream, EventCursor* cursor, uint64_t last_ticks,
-                            WaitList& waits) {
+                                WaitList& waits) {
   constexpr uint32_t kMostEvents = 8192;
-  StreamState& state = streams_[stream];
   HeapRun run(&model_, stream);
+  const SlotSites::Stream slots(static_cast<uint32_t>(stream));
   const bool faults = fault_matcher_.any();
-  const auto next_due = [&] {
-    return std::min(timeline_.next_ns() - 1, fault_matcher_.next_ns());
-  };
-  uint64_t not_due = next_due();  // up to this time
+  uint64_t not_due = NextDue();  // up to this time
   uint32_t taken = 0;
   bool plain = true;
   do {
@@ -142,89 +167,72 @@ int AnalyzerPass::ApplyPlainRun(size_t stream, EventCursor* cursor, uint64_t las
     const bool open_ended = cursor->open_ended();
     const bool prefetches = model_.WantsPrefetch();
     uint32_t paths = 0, intents = 0;
-    const auto advance = [&](uint64_t time) {
-      if (time <= not_due) [[likely]] return;
-      run.Pause();
-      timeline_.Advance(time, model_);
-      fault_matcher_.Advance(time, model_, mappings_);
-      run.Resume();
-      not_due = next_due();
-    };
-    // 0: it is not for a run.
-    const auto site_of = [&](const AllocEvent& e) -> uint32_t {
-      uint32_t site = slot_sites_.Find(static_cast<uint32_t>(stream), e.slot, e.function);
-      if (site != 0) [[likely]] return site;
-      if (e.slot == format::kStoppedSlot || e.address == 0) return 0;  // of no site, perhaps
-      site = model_.SiteOf(state.StackOf(e.slot, stacks_), e.function);
-      slot_sites_.Keep(static_cast<uint32_t>(stream), e.slot, e.function, site);
-      return site;
-    };
-    {
-      SpanSteps steps(cursor);
-      uint32_t words_here = 0;
-      do {
-        const uint64_t head = steps.words()[0];
-        const EventKind kind = format::KindOf(head);
-        if (kind == EventKind::kFree) {
-          if (prefetches) model_.Prefetch(steps.AddressAhead());
-          const uint64_t time = steps.Time();
-          advance(time);
-          const bool with_stack = (format::DetailOf(head) & 1) != 0;
-          words_here = 1 + with_stack;
-          if (!with_stack && run.Free(format::AddressOf(head), time)) [[likely]] continue;
-        } else if (kind == EventKind::kMalloc || kind == EventKind::kCalloc ||
-                   kind == EventKind::kRealloc) {
-          if (prefetches) model_.Prefetch(steps.AddressAhead());
-          const uint64_t time = steps.Time();
-          advance(time);
-          words_here = 2;
-          const AllocEvent e = DecodeShortAlloc(steps.words());
-          const uint32_t site = site_of(e);
-          const auto size = static_cast<uint32_t>(e.size), waste = static_cast<uint32_t>(e.waste);
-          if (site != 0 && (kind == EventKind::kRealloc && run.HasIntent()
-                                ? run.ReallocResult(e.address, size, waste, site, time)
-                                : run.Alloc(e.address, size, waste, site, time))) [[likely]] {
-            if (faults && fault_matcher_.Noted(e.address, e.size + e.waste, model_)) [[unlikely]] {
-              fault_matcher_.Claim(*model_.FindLive(e.address), model_);
-            }
+    SpanSteps steps(cursor);
+    for (;;) {
+      const uint64_t* const words = steps.words();
+      const uint64_t head = words[0];
+      const uint64_t address = format::AddressOf(head);
+      const EventKind kind = format::KindOf(head);
+      if (prefetches) model_.Prefetch(steps.AddressAhead());
+      uint64_t time;
+      if (format::IsPlainFree(head)) {
+        time = steps.Time();
+        if (time > not_due) [[unlikely]] not_due = TakeDue(run, time);
+        if (run.Free(address, time)) [[likely]] {
+          if (!steps.Next(1)) break;
+          continue;
+        }
+      } else if (format::IsShortAlloc(kind)) {
+        time = steps.Time();
+        if (time > not_due) [[unlikely]] not_due = TakeDue(run, time);
+        const AllocEvent e = DecodeShortAlloc(words);
+        const auto size = static_cast<uint32_t>(e.size), waste = static_cast<uint32_t>(e.waste);
+        uint32_t site = slot_sites_.Find(slots, e.slot, e.function);
+        if (site == 0) [[unlikely]] site = FindSite(stream, e.slot, e.function, address);
+        const auto apply = [&] {
+          return kind == EventKind::kRealloc && run.HasIntent()
+                     ? run.ReallocResult(address, size, waste, site, time)
+                     : run.Alloc(address, size, waste, site, time) != nullptr;
+        };
+        if (site != 0 && apply()) [[likely]] {
+          if (faults && fault_matcher_.Noted(address, size + waste, model_)) [[unlikely]] {
+            fault_matcher_.Claim(*model_.FindLive(address), model_);
+          }
+          if (!steps.Next(2)) break;
+          continue;
+        }
+      } else if (kind == EventKind::kPath) {
+        Define(stream, words);
+        ++paths;
+        if (!steps.Next(WordsOf(head))) break;
+        continue;
+      } else if (kind == EventKind::kExtended) {
+        plain = false;
+        break;
+      } else {
+        time = steps.Time();
+        if (time > not_due) not_due = TakeDue(run, time);
+        if (kind == EventKind::kReallocIntent) {
+          ++intents;
+          if (run.ReallocIntent(address)) [[likely]] {
+            if (!steps.Next(1)) break;
             continue;
           }
-        } else if (kind == EventKind::kPath) {
-          words_here = WordsOf(head);
-          Define(stream, steps.words());
-          ++paths;
-          continue;
-        } else if (kind == EventKind::kExtended) {
-          plain = false;
-          break;
-        } else {
-          if (prefetches) model_.Prefetch(steps.AddressAhead());
-          advance(steps.Time());
-          words_here = WordsOf(head);
-          if (kind == EventKind::kReallocIntent) {
-            ++intents;
-            if (run.ReallocIntent(format::AddressOf(head))) [[likely]] continue;
-          }
         }
-        run.Pause();
-        ApplyHeapEvent(model_, state, stacks_, stream, steps.words(),
-                       {steps.latest(), low, high}, /*force=*/true, waits);
-        Allocated(kind, steps.words());
-        run.Resume();
-        if (!HeapRun::Suits(model_, stream)) [[unlikely]] {
-          steps.Next(words_here);
-          plain = false;
-          break;
-        }
-      } while (steps.Next(words_here));
-      if (steps.times() != 0) latest_ns_ = std::max(latest_ns_, steps.latest());
-      taken += steps.times() + paths;
-      const uint32_t counted = steps.times() - intents;
-      events_ += counted;
-      if (open_ended) from_rings_ += counted;
+      }
+      plain = ApplyOdd(run, stream, words, {time, low, high}, waits);
+      if (!steps.Next(WordsOf(head)) || !plain) break;
     }
+    const uint32_t times = steps.times();
+    if (times != 0) latest_ns_ = std::max(latest_ns_, steps.latest());
+    steps.End();
+    taken += times + paths;
+    const uint32_t counted = times - intents;
+    events_ += counted;
+    if (open_ended) from_rings_ += counted;
   } while (plain && taken < kMostEvents && !cursor->done() && !cursor->after_hole() &&
            cursor->low_ticks() <= last_ticks && IsRun(*cursor));
+  run.Pause();
   return static_cast<int>(taken);
 }
 

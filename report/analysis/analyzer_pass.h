@@ -50,6 +50,8 @@
 
 namespace memtrace::report {
 
+class HeapRun;
+
 class AnalyzerPass {
  public:
   // `chosen`: of the filter by lifetime; `watch`: the pass that finds these. Both may be null.
@@ -135,12 +137,18 @@ class AnalyzerPass {
   void Define(size_t stream, const uint64_t* words) {
     if (reloads_.any()) [[unlikely]] words = reloads_.PathOfFirst(words, &path_);
     streams_[stream].Define(words, stacks_);
-    slot_sites_.Forget(static_cast<uint32_t>(stream), format::PathFirst(words[0]),
+    slot_sites_.Forget(SlotSites::Stream(static_cast<uint32_t>(stream)), format::PathFirst(words[0]),
                        format::PathNodes(words[0]));
   }
   bool IsRun(const EventCursor& cursor) const;
   void Allocated(format::EventKind kind, const uint64_t* words);
   int ApplyPlainRun(size_t stream, EventCursor* cursor, uint64_t last_ticks, WaitList& waits);
+  uint64_t NextDue() const { return std::min(timeline_.next_ns() - 1, fault_matcher_.next_ns()); }
+  [[gnu::noinline]] uint64_t TakeDue(HeapRun& run, uint64_t time);
+  [[gnu::noinline]] bool ApplyOdd(HeapRun& run, size_t stream, const uint64_t* words,
+                                  EventTime when, WaitList& waits);
+  [[gnu::noinline]] uint32_t FindSite(size_t stream, uint32_t slot,
+                                      format::AllocFunction function, uint64_t address);
   PassPoint Point() const {
     return {std::max({latest_ns_, latest_low_ns_, order_->latest_low()}), latest_low_ticks_,
             order_->content_bytes_read(), events_, model_.live_table_size(), model_.site_count()};

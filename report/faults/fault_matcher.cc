@@ -132,13 +132,12 @@ void FaultMatcher::Take(const Fault& fault, bool own, HeapModel& model,
     waiting_.erase(waiting_.begin());
   }
   waiting_.emplace(fault.address, waiting);
-  const uint64_t bit = (fault.address >> page_bits_) % kFilterBits;
-  filter_[bit / 64] |= uint64_t{1} << bit % 64;
+  filter_[(fault.address >> page_bits_) % kFilterPages] = 1;
   ++filtered_;
 }
 
 void FaultMatcher::Claim(const HeldBlock& block, const HeapModel& model) {
-  const uint64_t in_page = (uint64_t{1} << page_bits_) - 1;
+  const uint64_t in_page = ~page_mask_;
   const uint64_t end = block.address() + std::max<uint64_t>(block.size() + block.waste(), 1);
   auto at = waiting_.lower_bound(block.address() - kHeader);
   while (at != waiting_.end() && at->first < end) {
@@ -162,8 +161,7 @@ void FaultMatcher::Claim(const HeldBlock& block, const HeapModel& model) {
   filter_.fill(0);
   filtered_ = waiting_.size();
   for (const auto& [address, fault] : waiting_) {
-    const uint64_t bit = (address >> page_bits_) % kFilterBits;
-    filter_[bit / 64] |= uint64_t{1} << bit % 64;
+    filter_[(address >> page_bits_) % kFilterPages] = 1;
   }
 }
 

@@ -137,17 +137,16 @@ class FaultMatcher {
   void SortIn(const HeapModel& model);
   // A filter by page: most blocks are in pages that nobody waits for, and in one or two.
   bool MayWait(uint64_t first, uint64_t last) const {
-    const uint64_t begin = first >> page_bits_, end = last >> page_bits_;
-    if (begin != end) [[unlikely]] return MayWaitInMany(begin, end);
-    return InFilter(begin) != 0;
-  }
-  uint64_t InFilter(uint64_t page) const {
-    return filter_[page % kFilterBits / 64] >> page % 64 & 1;
+    const uint64_t begin = first >> page_bits_;
+    if (((first ^ last) & page_mask_) != 0) [[unlikely]] {
+      return MayWaitInMany(begin, last >> page_bits_);
+    }
+    return filter_[begin % kFilterPages] != 0;
   }
   [[gnu::noinline]] bool MayWaitInMany(uint64_t begin, uint64_t end) const {
-    if (end - begin >= kFilterBits) return true;
+    if (end - begin >= kFilterPages) return true;
     for (uint64_t page = begin; page <= end; ++page) {
-      if (InFilter(page) != 0) return true;
+      if (filter_[page % kFilterPages] != 0) return true;
     }
     return false;
   }
@@ -159,9 +158,10 @@ class FaultMatcher {
   uint32_t CodeOf(const Fault& fault);
   std::vector<FaultToucher> Sorted(const Touchers& touchers, size_t most) const;
 
-  static constexpr uint64_t kFilterBits = 4096;
+  static constexpr uint64_t kFilterPages = 4096;
 
   const int page_bits_;  // of addresses within a page of the program's machine
+  const uint64_t page_mask_ = ~uint64_t{0} << page_bits_;  // the other bits
   StackTable* const stacks_;
   Range range_;
   FaultStream stream_;
@@ -174,7 +174,8 @@ class FaultMatcher {
   std::vector<uint64_t> aside_;  // not in large_ yet
   size_t clean_at_ = 1024;
   std::multimap<uint64_t, Waiting> waiting_;  // by address
-  std::array<uint64_t, kFilterBits / 64> filter_{};  // none set where nobody waits
+  // By page, modulo their number; not 0: somebody may wait there. A byte is looked up at once.
+  std::array<uint8_t, kFilterPages> filter_{};
   size_t filtered_ = 0;  // waiting since the filter was empty
   std::map<uint32_t, std::string> threads_;   // tid -> name
   uint32_t main_tid_ = 0;

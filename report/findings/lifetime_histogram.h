@@ -10,6 +10,7 @@
 #ifndef MEMTRACE_REPORT_FINDINGS_LIFETIME_HISTOGRAM_H_
 #define MEMTRACE_REPORT_FINDINGS_LIFETIME_HISTOGRAM_H_
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -25,11 +26,14 @@ struct LifetimeHistogram {
   std::array<uint32_t, kClasses> freed{};  // blocks, by ClassOf(nanoseconds from malloc to free)
 
   static size_t ClassOf(uint64_t ns) {
-    const uint64_t n = ns | 1;
-    const auto exponent = static_cast<size_t>(std::bit_width(n) - 1);
-    const size_t half = exponent == 0 ? 0 : n >> (exponent - 1) & 1;
-    const size_t at = 2 * exponent + half;
-    return at < kClasses ? at : kClasses - 1;
+    return ClassOf(static_cast<double>(static_cast<int64_t>(ns)));
+  }
+  // The same of a whole number below 2^63. As a double it has its exponent in front, and behind that
+  // the bit that halves the octave. What rounding takes to the next class is of the last one anyway.
+  static size_t ClassOf(double ns) {
+    constexpr uint64_t kOfOne = std::bit_cast<uint64_t>(1.0) >> 51;
+    const uint64_t at = std::max(std::bit_cast<uint64_t>(ns) >> 51, kOfOne) - kOfOne;
+    return std::min(at, uint64_t{kClasses - 1});
   }
   // The first lifetime of the class; that of kClasses ends the last.
   static uint64_t BeginOf(size_t at) {
@@ -39,6 +43,7 @@ struct LifetimeHistogram {
   }
 
   void Add(uint64_t ns) { ++freed[ClassOf(ns)]; }
+  void Add(double ns) { ++freed[ClassOf(ns)]; }
   void Add(const LifetimeHistogram& other) {
     for (size_t i = 0; i < kClasses; ++i) freed[i] += other.freed[i];
   }

@@ -43,7 +43,8 @@
 // a site that has not changed since holds it still. The series of a site (growth/site_series.h)
 // hangs on the same compare.
 //
-// Single-threaded. Hot: everything on the path of an event is in this header.
+// Single-threaded. Hot: what is on the path of an event is in this header, and for most events in
+// heap_run.h.
 
 #ifndef MEMTRACE_REPORT_MODEL_HEAP_MODEL_H_
 #define MEMTRACE_REPORT_MODEL_HEAP_MODEL_H_
@@ -399,7 +400,9 @@ class HeapModel {
     if (site.frees == 0) [[unlikely]] site.first_free_ns = time;
     site.falling = 1;
     site.interval_low = std::min(site.interval_low, site.live_bytes);
-    lifetimes_[index].Add(lifetime_ns);
+    // Below 2^63, and signed numbers are converted in one instruction.
+    const auto lifetime = static_cast<double>(static_cast<int64_t>(lifetime_ns));
+    lifetimes_[index].Add(lifetime);
     if (late_frees_.IsLong(lifetime_ns)) [[unlikely]] {
       late_frees_.Add({time - lifetime_ns, time, size, index});
     }

@@ -14,7 +14,7 @@
 // another thread or a signal handler has to do with, a block whose end is more than a free.
 //
 // The model must not be used while a run has not paused, but for what is live and of which
-// site. Its end pauses it.
+// site. Pause it at the end.
 
 #ifndef MEMTRACE_REPORT_MODEL_HEAP_RUN_H_
 #define MEMTRACE_REPORT_MODEL_HEAP_RUN_H_
@@ -41,16 +41,15 @@ class HeapRun {
       : model_(*model), stream_(static_cast<uint32_t>(stream)) {
     Resume();
   }
-  ~HeapRun() { Pause(); }
   HeapRun(const HeapRun&) = delete;
   HeapRun& operator=(const HeapRun&) = delete;
 
-  // Takes an allocation of less than 4 GiB that has no mapping of its own. It refuses address 0.
-  [[gnu::always_inline]] bool Alloc(uint64_t address, uint32_t size, uint32_t waste,
-                                    uint32_t site_index, uint64_t time) {
-    bool inserted;
-    HeldBlock* const block = model_.table_.FindOrInsert(address, &inserted);
-    if (!inserted) [[unlikely]] return false;
+  // Takes an allocation of less than 4 GiB that has no mapping of its own. `address` is not 0.
+  // Null: a block is live there.
+  [[gnu::always_inline]] HeldBlock* Alloc(uint64_t address, uint32_t size, uint32_t waste,
+                                          uint32_t site_index, uint64_t time) {
+    HeldBlock* const block = model_.table_.Insert(address);
+    if (block == nullptr) [[unlikely]] return nullptr;
     block->size_waste = size | uint64_t{waste} << HeldBlock::kSizeBits;
     block->site = site_index;
     block->thread = stream_;
@@ -75,7 +74,8 @@ class HeapRun {
     site.largest_bytes = std::max<uint64_t>(site.largest_bytes, size);
     site.wasted_bytes += waste;
     // Without the branch that a size of 0 would cost.
-    const auto size_class = static_cast<size_t>(std::bit_width(uint64_t{size} << 1 | 1) - 1);
+    const uint64_t doubled = uint64_t{size} << 1 | 1;
+    const size_t size_class = 63u ^ static_cast<unsigned>(std::countl_zero(doubled));
     ++model_.sizes_.allocations[size_class];
     model_.sizes_.bytes[size_class] += size;
     ++model_.site_sizes_[site_index][std::min(size_class, kSiteSizeClasses - 1)];
@@ -91,7 +91,7 @@ class HeapRun {
         model_.peak_event_ = model_.checkpoint_ = event_;
       }
     }
-    return true;
+    return block;
   }
 
   [[gnu::always_inline]] bool Free(uint64_t address, uint64_t time) {
@@ -143,10 +143,9 @@ class HeapRun {
     last_site_ = 0;  // this free is no container's, and no temporary's
     last_alloc_ = 0;
     End(block, old, time);
-    Alloc(address, size, waste, site_index, time);
+    HeldBlock* const result = Alloc(address, size, waste, site_index, time);
     ++model_.reallocations_;
     if (old_site == site_index) site.interval_low = std::min(low, site.live_bytes);
-    HeldBlock* const result = model_.table_.Find(address);
     model_.KeepChain(result, chain);
     model_.usage_.Reallocated(old_site, site_index, address != old, old_size, size, chain);
     return true;
@@ -215,7 +214,8 @@ class HeapRun {
     if (site.changed_at <= model_.checkpoint_) [[unlikely]] model_.Keep(site);
     site.changed_at = ++event_;
     // Below 2^63, and signed numbers are converted in one instruction.
-    site.lifetime_ns += static_cast<double>(static_cast<int64_t>(lifetime_ns));
+    const auto lifetime = static_cast<double>(static_cast<int64_t>(lifetime_ns));
+    site.lifetime_ns += lifetime;
     site.live_bytes -= size;
     --site.live_blocks;
     model_.Fell(site, site_index, time, lifetime_ns, size);

@@ -82,14 +82,13 @@ class LiveTable {
   LiveTable(const LiveTable&) = delete;
   LiveTable& operator=(const LiveTable&) = delete;
 
-  size_t size() const { return size_; }
+  size_t size() const { return limit_ - room_; }
 
   // nullptr: no such block is live. `address` is not 0.
   HeldBlock* Find(uint64_t address) {
-    for (size_t i = Home(address);; i = (i + 1) & mask_) {
-      HeldBlock& slot = slots_[i];
-      if (slot.address() == address) return &slot;
-      if (slot.address_flags == 0) return nullptr;
+    for (HeldBlock* slot = Home(address);; slot = Behind(slot)) {
+      if (slot->address() == address) return slot;
+      if (slot->address_flags == 0) return nullptr;
     }
   }
 
@@ -99,66 +98,50 @@ class LiveTable {
 
   // The same of a block with no flag set: one that has any is not found.
   HeldBlock* FindPlain(uint64_t address) {
-    for (size_t i = Home(address);; i = (i + 1) & mask_) {
-      HeldBlock& slot = slots_[i];
-      if (slot.address_flags == address) return &slot;
-      if (slot.address_flags == 0) return nullptr;
+    for (HeldBlock* slot = Home(address);; slot = Behind(slot)) {
+      if (slot->address_flags == address) return slot;
+      if (slot->address_flags == 0) return nullptr;
     }
   }
 
-  bool Contains(uint64_t address) const {
-    for (size_t i = Home(address);; i = (i + 1) & mask_) {
-      if (slots_[i].address() == address) return true;
-      if (slots_[i].address_flags == 0) return false;
-    }
-  }
+  bool Contains(uint64_t address) const { return Find(address) != nullptr; }
 
   // The block at `address`: the live one, or a new one with nothing but its address
   // and `*inserted` set.
   HeldBlock* FindOrInsert(uint64_t address, bool* inserted) {
-    if (size_ >= limit_) [[unlikely]] Grow();
-    const size_t home = Home(address);
-    for (size_t i = home;; i = (i + 1) & mask_) {
-      HeldBlock& slot = slots_[i];
-      if (slot.address() == address) {
-        *inserted = false;
-        return &slot;
-      }
-      if (slot.address_flags == 0) {
-        slot.address_flags = address;
-        ++size_;
-        *inserted = true;
-        if (((i - home) & mask_) > kMaxProbes && !reseeded_) [[unlikely]] {
-          Reseed();
-          return Find(address);
-        }
-        return &slot;
-      }
+    HeldBlock* const block = Insert(address);
+    *inserted = block != nullptr;
+    return block != nullptr ? block : Find(address);
+  }
+
+  // The new block; nullptr: one at that address is live.
+  HeldBlock* Insert(uint64_t address) {
+    if (room_ == 0) [[unlikely]] Grow();
+    HeldBlock* slot = Home(address);
+    if (slot->address_flags != 0) {
+      slot = EmptyBehind(slot, address);
+      if (slot == nullptr) [[unlikely]] return nullptr;
     }
+    slot->address_flags = address;
+    --room_;
+    return slot;
   }
 
   void Erase(HeldBlock* block) {
-    size_t hole = static_cast<size_t>(block - slots_);
-    for (size_t i = (hole + 1) & mask_; slots_[i].address_flags != 0; i = (i + 1) & mask_) {
-      const size_t home = Home(slots_[i].address());
-      // The entry may move to the hole unless its home lies behind the hole.
-      if (((i - home) & mask_) >= ((i - hole) & mask_)) {
-        slots_[hole] = slots_[i];
-        hole = i;
-      }
-    }
-    slots_[hole].address_flags = 0;
-    --size_;
+    HeldBlock* const next = Behind(block);
+    if (next->address_flags != 0) block = MoveUp(block, next);
+    block->address_flags = 0;
+    ++room_;
   }
 
   // False while the processor's cache holds the table: prefetching would cost more than it saves.
   bool WantsPrefetch() const { return mapped_bytes_ > kNearBytes; }
-  void Prefetch(uint64_t address) const { __builtin_prefetch(&slots_[Home(address)], 1); }
+  void Prefetch(uint64_t address) const { __builtin_prefetch(Home(address), 1); }
 
   template <typename Function>
   void ForEach(Function function) const {
-    for (size_t i = 0; i <= mask_; ++i) {
-      if (slots_[i].address_flags != 0) function(slots_[i]);
+    for (const HeldBlock* slot = slots_; slot != end_; ++slot) {
+      if (slot->address_flags != 0) function(*slot);
     }
   }
 
@@ -175,9 +158,51 @@ class LiveTable {
   // taken from the factor.
   static constexpr unsigned kGroupedShift = 8, kScatteredShift = 4;
 
-  // The high bits of a product are its best. In a group the last ones are the group's order.
-  size_t Home(uint64_t address) const {
-    return ((address & span_mask_) * factor_ >> shift_) ^ (address >> kStepBits & group_mask_);
+  // Where the search for an address begins. The high bits of a product are its best. In a group the
+  // last ones are the group's order.
+  HeldBlock* Home(uint64_t address) const {
+    if (group_mask_ == 0) [[likely]] return slots_ + HighBits(address * factor_);
+    constexpr uint64_t kSpan = ~uint64_t{(kGroup << kStepBits) - 1};
+    return slots_ + (HighBits((address & kSpan) * factor_) ^ (address >> kStepBits & group_mask_));
+  }
+  // As many as a number of a slot has.
+  size_t HighBits(uint64_t product) const {
+    return static_cast<size_t>(static_cast<unsigned __int128>(product) * slot_count_ >> 64);
+  }
+  HeldBlock* Behind(HeldBlock* slot) const { return ++slot == end_ ? slots_ : slot; }
+  // How many slots `slot` is behind `before`.
+  size_t Distance(const HeldBlock* before, const HeldBlock* slot) const {
+    return static_cast<size_t>(slot - before) & (slot_count_ - 1);
+  }
+
+  // The first empty slot behind `slot`; nullptr: the block at `address` is on the way there.
+  HeldBlock* EmptyBehind(HeldBlock* slot, uint64_t address) {
+    HeldBlock* const home = slot;
+    do {
+      if (slot->address() == address) [[unlikely]] return nullptr;
+      slot = Behind(slot);
+    } while (slot->address_flags != 0);
+    if (Distance(home, slot) <= kMaxProbes || reseeded_) [[likely]] return slot;
+    Reseed();
+    return EmptyFor(address);
+  }
+  HeldBlock* EmptyFor(uint64_t address) const {
+    HeldBlock* slot = Home(address);
+    while (slot->address_flags != 0) slot = Behind(slot);
+    return slot;
+  }
+
+  // Moves entries from `slot` on to the hole before it, and to those that this makes, as long as
+  // they stay behind their homes. Returns the last hole.
+  [[gnu::noinline]] HeldBlock* MoveUp(HeldBlock* hole, HeldBlock* slot) {
+    do {
+      if (Distance(Home(slot->address()), slot) >= Distance(hole, slot)) {
+        *hole = *slot;
+        hole = slot;
+      }
+      slot = Behind(slot);
+    } while (slot->address_flags != 0);
+    return hole;
   }
 
   void Allocate(size_t slots) {
@@ -191,15 +216,17 @@ class LiveTable {
     mapped_bytes_ = slots * sizeof(HeldBlock);
     base::PreferHugePages(memory, mapped_bytes_);
     slots_ = static_cast<HeldBlock*>(memory);  // what is new is all zero: empty
-    mask_ = slots - 1;
-    shift_ = 64 - static_cast<unsigned>(__builtin_ctzll(slots));
+    slot_count_ = slots;
+    end_ = slots_ + slots;
+    const size_t held = size();
     // Each entry more that a lookup has to pass is a branch nobody foresees; each line that is not
     // in the cache costs more than some of these.
     limit_ = mapped_bytes_ <= kCachedBytes ? slots / 2 : slots / 4 * 3;
+    room_ = limit_ - held;
   }
 
   [[gnu::noinline]] void Grow() {
-    const size_t slots = 2 * (mask_ + 1);
+    const size_t slots = 2 * slot_count_;
     if (mapped_bytes_ == kCachedBytes && !reseeded_) {
       Group();
       Rebuild(slots);
@@ -216,54 +243,46 @@ class LiveTable {
   // that are too far behind their homes for that, or too near to the begin, go at the end; and
   // those that would pass the table's end: what they find at its begin has not moved yet.
   void GrowInPlace() {
-    const size_t slots = mask_ + 1;
+    const size_t slots = slot_count_;
     void* const memory = mremap(slots_, mapped_bytes_, 2 * mapped_bytes_, MREMAP_MAYMOVE);
     if (memory == MAP_FAILED) throw std::bad_alloc();
     Take(memory, 2 * slots);
     std::vector<HeldBlock> late;
-    for (size_t i = slots; i-- > 0;) {
-      if (slots_[i].address_flags == 0) continue;
-      const HeldBlock block = slots_[i];
-      slots_[i].address_flags = 0;
-      size_t to = Home(block.address());
-      if (to <= i) to = mask_ + 1;
-      while (to <= mask_ && slots_[to].address_flags != 0) ++to;
-      if (to <= mask_) {
-        slots_[to] = block;
+    for (HeldBlock* slot = slots_ + slots; slot-- != slots_;) {
+      if (slot->address_flags == 0) continue;
+      const HeldBlock block = *slot;
+      slot->address_flags = 0;
+      HeldBlock* to = Home(block.address());
+      if (to <= slot) to = end_;
+      while (to != end_ && to->address_flags != 0) ++to;
+      if (to != end_) {
+        *to = block;
       } else {
         late.push_back(block);
       }
     }
-    for (const HeldBlock& block : late) Move(block);
-  }
-
-  void Move(const HeldBlock& block) {
-    size_t to = Home(block.address());
-    while (slots_[to].address_flags != 0) to = (to + 1) & mask_;
-    slots_[to] = block;
+    for (const HeldBlock& block : late) *EmptyFor(block.address()) = block;
   }
 
   // Whether entries are far from their homes. Looks at the first slots only: their entries
   // come from everywhere.
   bool IsCrowded() const {
     size_t entries = 0, passed = 0;
-    for (size_t i = 0; i < kFirstSlots; ++i) {
-      if (slots_[i].address_flags == 0) continue;
+    for (const HeldBlock* slot = slots_; slot != slots_ + kFirstSlots; ++slot) {
+      if (slot->address_flags == 0) continue;
       ++entries;
-      passed += (i - Home(slots_[i].address())) & mask_;
+      passed += Distance(Home(slot->address()), slot);
     }
     return passed > kCrowded * entries;
   }
 
   void Group() {
     group_mask_ = kGroup - 1;
-    span_mask_ = ~uint64_t{(kGroup << kStepBits) - 1};
     factor_ = seed_ >> kGroupedShift;
   }
 
   void Scatter() {
     group_mask_ = 0;
-    span_mask_ = ~uint64_t{0};
     factor_ = seed_ >> kScatteredShift;
   }
 
@@ -272,29 +291,28 @@ class LiveTable {
     std::random_device random;
     seed_ = random() | uint64_t{random()} << 32;
     Scatter();
-    Rebuild(mask_ + 1);
+    Rebuild(slot_count_);
   }
 
   void Rebuild(size_t slots) {
     HeldBlock* const old = slots_;
-    const size_t old_slots = mask_ + 1, old_bytes = mapped_bytes_;
+    const size_t old_slots = slot_count_, old_bytes = mapped_bytes_;
     Allocate(slots);
-    for (size_t i = 0; i < old_slots; ++i) {
-      if (old[i].address_flags != 0) Move(old[i]);
+    for (const HeldBlock* block = old; block != old + old_slots; ++block) {
+      if (block->address_flags != 0) *EmptyFor(block->address()) = *block;
     }
     munmap(old, old_bytes);
   }
 
   HeldBlock* slots_ = nullptr;
-  size_t mask_ = 0;
-  unsigned shift_ = 0;
-  uint64_t span_mask_ = 0;   // the bits of an address that are hashed
+  HeldBlock* end_ = nullptr;
+  uint64_t slot_count_ = 0;  // a power of two
+  uint64_t factor_ = 0;
   uint64_t group_mask_ = 0;  // kGroup - 1; 0: each address has a hash of its own
+  size_t room_ = 0;          // for so many entries it need not grow
   size_t limit_ = 0;
-  size_t size_ = 0;
   size_t mapped_bytes_ = 0;
   uint64_t seed_ = 0x9e3779b97f4a7c15;
-  uint64_t factor_ = 0;
   bool reseeded_ = false;
 };
 

@@ -26,18 +26,25 @@ class SlotSites {
  public:
   SlotSites() { Clear(); }
 
+  // What is the same for all slots of a stream: for a loop over its events.
+  struct Stream {
+    explicit Stream(uint32_t number) : scatter(number * 0x9e3779b9u), key(uint64_t{number} << 2) {}
+    uint32_t scatter;
+    uint64_t key;
+  };
+
   // The site of malloc, calloc or realloc with the stack in `slot`. 0: not known.
-  uint32_t Find(uint32_t stream, uint32_t slot, format::AllocFunction function) const {
+  uint32_t Find(Stream stream, uint32_t slot, format::AllocFunction function) const {
     const size_t at = At(stream, slot);
     return keys_[at] == KeyOf(stream, slot, function) ? sites_[at] : 0;
   }
-  void Keep(uint32_t stream, uint32_t slot, format::AllocFunction function, uint32_t site) {
+  void Keep(Stream stream, uint32_t slot, format::AllocFunction function, uint32_t site) {
     const size_t at = At(stream, slot);
     keys_[at] = KeyOf(stream, slot, function);
     sites_[at] = site;
   }
   // Slots from `first` on; and perhaps others.
-  void Forget(uint32_t stream, uint32_t first, uint32_t count) {
+  void Forget(Stream stream, uint32_t first, uint32_t count) {
     for (uint32_t i = 0; i < count; ++i) keys_[At(stream, first + i)] = kNobody;
   }
   void Clear() { keys_.fill(kNobody); }
@@ -46,13 +53,12 @@ class SlotSites {
   static constexpr size_t kEntries = 512;
   static constexpr uint64_t kNobody = UINT64_MAX;
 
-  static size_t At(uint32_t stream, uint32_t slot) {
-    return (slot ^ stream * 0x9e3779b9u) % kEntries;
-  }
-  static uint64_t KeyOf(uint32_t stream, uint32_t slot, format::AllocFunction function) {
+  static size_t At(Stream stream, uint32_t slot) { return (slot ^ stream.scatter) % kEntries; }
+  static uint64_t KeyOf(Stream stream, uint32_t slot, format::AllocFunction function) {
     // No trace has 2^30 streams.
-    return uint64_t{stream} << 34 | uint64_t{slot} << 2 | (static_cast<uint64_t>(function) - 1);
+    return uint64_t{slot} << 32 | stream.key | static_cast<uint64_t>(function);
   }
+  static_assert(static_cast<int>(format::AllocFunction::kRealloc) < 4);
 
   std::array<uint64_t, kEntries> keys_;
   std::array<uint32_t, kEntries> sites_;

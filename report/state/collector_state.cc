@@ -19,16 +19,15 @@ using index::StateWriter;
 template <typename Archive>
 void EventCursor::Fold(Archive& archive) {
   archive(block_, span_, word_, span_end_, words_here_, done_, after_hole_, open_ended_, low_,
-          low_ticks_, high_ticks_, high_, time_, pace_, last_pace_, position_, events_left_);
+          low_ticks_, high_ticks_, high_, time_, pace_, last_pace_, base_, position_, events_left_);
   if constexpr (Archive::kReads) {
-    constexpr double kMost = 0x1.fp62;  // ns: what becomes a whole number of 64 bits, with its sign
     const size_t blocks = stream().blocks.size();
     archive.Check(block_ <= blocks);
     if (block_ == 0) archive.Check(span_ == 0 && word_ == 0 && span_end_ == 0 && words_here_ == 0);
     archive.Check(low_ < uint64_t{1} << 63 && (high_ >= low_ || block_ == 0 || done_));
-    archive.Check(pace_ >= 0 && pace_ <= kMost && last_pace_ >= -1 && last_pace_ <= 0x1p64 &&
-                  position_ >= -pace_ &&
-                  position_ + pace_ * (static_cast<double>(events_left_) + 1) <= kMost);
+    archive.Check(base_ >= low_ && base_ < uint64_t{1} << 63);
+    archive.Check(pace_ != 0 && pace_ <= kMostParts / std::max(events_left_, 1u) &&
+                  position_ + pace_ <= kMostParts);
   }
 }
 

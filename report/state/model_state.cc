@@ -126,6 +126,7 @@ template <typename Archive>
 void UsageFold::Fold(Archive& archive) {
   archive(exchanges_, other_exchanges_, moves_, chains_, handed_over_, freed_at_,
           frees_with_stack_, held_, interval_);
+  moving_site_ = 0;
   archive.Check(interval_ <= SiteSeries::kMostIntervals);
   archive.Check(exchanges_.size() <= kMostExchanges);
   for (const HeldSeries& thread : held_) {

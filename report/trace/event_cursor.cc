@@ -74,15 +74,17 @@ void EventCursor::EnterSpan() {
     events_left_ = span.events;
     if (span.events > 0) {
       if (high_ != UINT64_MAX) {
-        const double even = static_cast<double>(high_ - low_) / span.events;
-        pace_ = last_pace_ >= 0 ? std::min(even, last_pace_) : even;
+        const uint64_t even =
+            (std::min(high_ - low_, kMostParts >> kPartBits) << kPartBits) / span.events;
+        pace_ = std::min(even, last_pace_);
         last_pace_ = even;
       } else {
-        // No end is known; the sum must stay a time.
-        pace_ = std::min(std::max(last_pace_, 0.0), 0x1p62 / (span.events + 1.0));
+        pace_ = last_pace_ == kNoPace ? 0 : std::min(last_pace_, kMostParts / span.events);
       }
+      pace_ = std::max<uint64_t>(pace_, 1);
     }
     // The library takes a stamp, or writes a block, for the event that comes next.
+    base_ = low_;
     position_ = -pace_;
     time_ = low_;
     if (word_ < span_end_) return;
@@ -91,14 +93,14 @@ void EventCursor::EnterSpan() {
 
 void EventCursor::RaiseTime(uint64_t time) {
   if (time_ >= high_) return;
-  const double wrong_by = static_cast<double>(time) - static_cast<double>(time_);
-  if (wrong_by > 8 * pace_ + 1000 && high_ != UINT64_MAX) {
-    const auto rest = static_cast<uint64_t>(pace_ * (events_left_ + 1.0));
+  const uint64_t wrong_by = time - std::min(time, time_);
+  if (wrong_by > (pace_ >> (kPartBits - 3)) + 1000 && high_ != UINT64_MAX) {
+    const uint64_t rest = pace_ * (events_left_ + uint64_t{1}) >> kPartBits;
     time = std::max(time, high_ - std::min(rest, high_ - low_));
   }
   if (time <= time_) return;
-  time_ = std::min(time, high_);
-  position_ = static_cast<double>(time_ - low_);
+  base_ = time_ = std::min(time, high_);
+  position_ = 0;
 }
 
 void EventCursor::Park() {

@@ -105,6 +105,12 @@ class EventCursor {
   friend class SpanSteps;
   static constexpr size_t kAheadWords = 16;
 
+  // Times within a span are counted in parts of a nanosecond, as whole numbers: a step is an
+  // addition, and the same on any machine. What no event of a span may pass is far from 2^64.
+  static constexpr unsigned kPartBits = 16;
+  static constexpr uint64_t kMostParts = uint64_t{1} << 62;
+  static constexpr uint64_t kNoPace = UINT64_MAX;
+
   const ThreadStream& stream() const { return reader_->streams()[stream_]; }
   void EnterSpan();
   bool LoadBlock();
@@ -116,7 +122,7 @@ class EventCursor {
     if (!TakesTime(words_[word_])) return;
     position_ += pace_;
     --events_left_;
-    time_ = std::min(low_ + static_cast<uint64_t>(position_), high_);
+    time_ = std::min(base_ + (position_ >> kPartBits), high_);
   }
 
   TraceReader* reader_;
@@ -139,9 +145,10 @@ class EventCursor {
   uint64_t high_ticks_ = 0;
   uint64_t high_ = 0;
   uint64_t time_ = 0;
-  double pace_ = 0;         // ns an event, in this span
-  double last_pace_ = -1;   // the even pace of the span before; negative: none yet
-  double position_ = 0;     // ns since low_
+  uint64_t pace_ = 1;       // parts of a nanosecond an event, in this span; not 0
+  uint64_t last_pace_ = kNoPace;  // the even pace of the span before
+  uint64_t base_ = 0;       // low(), or to where an event in the span was raised
+  uint64_t position_ = 0;   // parts since base_; modulo 2^64 before the span's first event
   uint32_t events_left_ = 0;  // in this span, that take time
 };
 

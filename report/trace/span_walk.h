@@ -1,6 +1,8 @@
 // SpanWalk, SpanSteps: the events from a cursor's current one to the end of its span, for a loop
 // that keeps its place in registers. What is the same for all of a span the caller asks the cursor
-// once. Their end moves the cursor to the event that the loop stopped at, or to the next span.
+// once. Their end moves the cursor to the event that the loop stopped at, or to the next span. That of
+// SpanWalk is its destructor's; that of SpanSteps the caller tells, so that no call in the loop has to
+// leave the place where a destructor finds it.
 //
 //   SpanWalk walk(&cursor);
 //   do {
@@ -16,6 +18,7 @@
 //     if (no event for this loop) break;
 //     if (it takes time) use(steps.words(), steps.Time()); else use(steps.words());
 //   } while (steps.Next(words of the event));
+//   steps.End();
 //
 // Time() is called once for each event that takes time and that the loop took, and for no other.
 
@@ -54,13 +57,12 @@ class SpanPlace {
         prefetch_end_(cursor->words_ + cursor->block_words_ - 1),
         position_(cursor->position_),
         pace_(cursor->pace_),
-        low_(cursor->low_),
+        base_(cursor->base_),
         high_(cursor->high_),
         time_(cursor->time_) {}
 
-  // At position_. Below 2^63: EnterSpan() sees to it.
-  uint64_t TimeHere() const {
-    return std::min(low_ + static_cast<uint64_t>(static_cast<int64_t>(position_)), high_);
+  uint64_t TimeAt(uint64_t position) const {
+    return std::min(base_ + (position >> EventCursor::kPartBits), high_);
   }
 
   // Gives the cursor its place, `taken` events further that take time.
@@ -81,9 +83,9 @@ class SpanPlace {
   const uint64_t* word_;
   const uint64_t* const end_;
   const uint64_t* const prefetch_end_;
-  double position_;  // of the latest event that takes time
-  const double pace_;
-  const uint64_t low_, high_;
+  uint64_t position_;  // of the latest event that takes time
+  const uint64_t pace_;
+  const uint64_t base_, high_;
   uint64_t time_;
 };
 
@@ -101,7 +103,7 @@ class SpanWalk : public SpanPlace {
     if (TakesTime(*word_)) [[likely]] {
       position_ += pace_;
       ++taken_;
-      time_ = TimeHere();
+      time_ = TimeAt(position_);
     }
     return true;
   }
@@ -115,32 +117,47 @@ class SpanSteps : public SpanPlace {
   explicit SpanSteps(EventCursor* cursor)
       : SpanPlace(cursor),
         // The cursor has come to its event already.
-        next_(TakesTime(*word_) ? position_ : position_ + pace_),
-        entered_(TakesTime(*word_)) {}
-  ~SpanSteps() {
-    if (word_ < end_ && TakesTime(*word_)) Time();  // to which the cursor comes
-    Leave(times_ - entered_);
-  }
+        first_(TakesTime(*word_) ? position_ : position_ + pace_),
+        next_(first_),
+        // Of the span, the one it has come to included.
+        events_(cursor->events_left_ + TakesTime(*word_)) {}
 
   uint64_t Time() {
-    position_ = next_;
+    const uint64_t time = TimeAt(next_);
     next_ += pace_;
-    ++times_;
-    return time_ = TimeHere();
+    return time;
   }
-  uint32_t times() const { return times_; }  // Time() was called
-  uint64_t latest() const { return time_; }
-
   // False: the span ends.
   bool Next(uint32_t words) {
     word_ += words;
     return word_ < end_;
   }
 
+  // How often Time() was called, and what it gave last.
+  uint32_t times() const {
+    return word_ >= end_ ? events_ : static_cast<uint32_t>((next_ - first_) / pace_);
+  }
+  uint64_t latest() const { return TimeAt(next_ - pace_); }
+
+  // Moves the cursor.
+  void End() {
+    uint32_t come_to = times();
+    if (come_to != 0) {
+      position_ = next_ - pace_;
+      time_ = latest();
+    }
+    if (word_ < end_ && TakesTime(*word_)) {
+      position_ = next_;
+      time_ = TimeAt(position_);
+      ++come_to;
+    }
+    Leave(come_to - (events_ - cursor_.events_left_));
+  }
+
  private:
-  double next_;  // position_ of the next event that takes time
-  uint32_t times_ = 0;
-  const uint32_t entered_;
+  const uint64_t first_;  // the first event's position that takes time
+  uint64_t next_;         // the next one's
+  const uint32_t events_;
 };
 
 }  // namespace memtrace::report

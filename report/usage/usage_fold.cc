@@ -6,7 +6,7 @@ namespace memtrace::report {
 
 void UsageFold::Reallocated(uint32_t old_site, uint32_t site, bool copied, uint64_t old_size,
                             uint64_t size, uint32_t chain) {
-  SiteMoves& moves = moves_[site];
+  SiteMoves& moves = MovesOf(site);
   ++moves.reallocations;
   moves.grown += size > old_size;
   moves.longest_chain = std::max(moves.longest_chain, chain);

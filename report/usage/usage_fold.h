@@ -52,7 +52,7 @@ class UsageFold {
     return new_size >= old_size + old_size / 3 && new_size <= 2 * old_size + old_size / 2 + 64;
   }
   void ContainerGrew(uint32_t site, uint64_t copied) {
-    SiteMoves& moves = moves_[site];
+    SiteMoves& moves = MovesOf(site);
     ++moves.container_growths;
     moves.container_copied_bytes += copied;
   }
@@ -103,6 +103,14 @@ class UsageFold {
   void Fold(Archive& archive);
 
  private:
+  // Mostly one site's, many times in a row.
+  SiteMoves& MovesOf(uint32_t site) {
+    if (site != moving_site_) {
+      moving_ = &moves_[site];
+      moving_site_ = site;
+    }
+    return *moving_;
+  }
   Exchange& ExchangeOf(const Threads& threads) {
     if (exchanges_.size() < kMostExchanges) return exchanges_[threads];
     const auto at = exchanges_.find(threads);
@@ -112,6 +120,8 @@ class UsageFold {
   absl::flat_hash_map<Threads, Exchange> exchanges_;
   Exchange other_exchanges_;
   absl::flat_hash_map<uint32_t, SiteMoves> moves_;  // by site
+  uint32_t moving_site_ = 0;     // MovesOf() gave it last; 0: none
+  SiteMoves* moving_ = nullptr;  // its entry
   absl::flat_hash_map<uint64_t, uint32_t> chains_;  // by address: KeepChain()
   absl::flat_hash_map<std::pair<uint32_t, uint32_t>, uint64_t> handed_over_, freed_at_;
   uint64_t frees_with_stack_ = 0;
