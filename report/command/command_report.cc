@@ -175,7 +175,7 @@ absl::StatusOr<AnalyzedTrace> AnalyzeUntilInterrupted(const ReportFlags& flags,
   const bool second_pass =
       options->format == ReportFormat::kHeaptrack || !options->frames.all();
   if (options->series) {
-    auto series = index::SeriesByIndex(flags.file, options->analyze, IndexOf(*options), nullptr);
+    auto series = index::SeriesByIndex(flags.file, options->analyze, IndexOf(*options));
     options->analyze.stop = nullptr;
     return series;
   }
@@ -240,7 +240,7 @@ absl::StatusOr<AnalyzedTrace> ReadAgain(const ReportFlags& flags, ReportOptions*
   }
   index::IndexOptions index = IndexOf(*options);
   index.build = false;
-  auto again = index::AnalyzeByIndex(flags.file, options->analyze, index, nullptr);
+  auto again = index::AnalyzeByIndex(flags.file, options->analyze, index);
   options->analyze.stop = nullptr;
   return again;
 }

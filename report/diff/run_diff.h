@@ -32,7 +32,7 @@ struct Least {
   double amount = 0;
   double share = 0;
 };
-// A size (base/byte_size.h), "0.5" of a rate, or "10%".
+// A size (report/base/byte_size.h), "0.5" of a rate, or "10%".
 absl::StatusOr<Least> ParseLeast(absl::string_view text);
 
 struct DiffOptions {

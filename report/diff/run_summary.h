@@ -42,7 +42,7 @@ struct Amounts {
 };
 
 // A site, by (executable, fingerprint). Executables by their file names: builds lie in many
-// directories. Empty where a run has one executable only.
+// directories. CompareRuns() matches without it where each run has one executable only.
 using SiteKey = std::pair<std::string, std::string>;
 
 struct RunSite {

@@ -46,7 +46,7 @@ struct LossRecord {
   LeakAmount before, indirect_before;
   bool is_new = false;
   bool suppressed = false;  // as the user wanted: in no total of its kind
-  // KPossible: kept by the C or C++ runtime by design, as a thread's variables are.
+  // Of kind kPossible: kept by the C or C++ runtime by design, as a thread's variables are.
   bool of_runtime = false;
 };
 

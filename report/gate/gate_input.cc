@@ -243,13 +243,6 @@ std::string WhatWasNotSeen(const Analysis& analysis, const GatePolicy& policy) {
                       ", is not known: ", ended.empty() ? kEndNotScanned : ended);
 }
 
-// The name that the process was started by, through a link; empty where it is the executable's.
-std::string CalledAs(const ProcessInfo& process) {
-  if (process.command.empty()) return "";
-  const absl::string_view name = render::FileNameOf(process.command.front());
-  return name == render::FileNameOf(process.executable) ? "" : std::string(name);
-}
-
 std::string WhatCameBehindTheScan(const LeakScan& scan, const Analysis& analysis) {
   if (scan.reason != format::ScanReason::kExitEarly) return "";
   const Later later = AllocatedLater(scan, analysis);
@@ -276,6 +269,13 @@ std::vector<StackId> GateInput::Stacks() const {
 }
 
 namespace {
+
+// The name that the process was started by, through a link; empty where it is the executable's.
+std::string CalledAs(const ProcessInfo& process) {
+  if (process.command.empty()) return "";
+  const absl::string_view name = render::FileNameOf(process.command.front());
+  return name == render::FileNameOf(process.executable) ? "" : std::string(name);
+}
 
 // Takes what the gate wants of each trace, one after the other, and makes one input of it.
 class InputReader {

@@ -55,7 +55,7 @@ struct GatePolicy {
   bool looks_at_unfreed() const { return fail_on.Has(LeakKind::kUnfreed); }
 };
 
-// "100M" or "PROGRAM=100M": a size, or with `counts` a number (base/byte_size.h).
+// "100M" or "PROGRAM=100M": a size, or with `counts` a number (report/base/byte_size.h).
 absl::StatusOr<Limit> ParseLimit(absl::string_view option, absl::string_view text, bool counts);
 // "A..B=BYTES".
 absl::StatusOr<GrowthLimit> ParseGrowth(absl::string_view text);

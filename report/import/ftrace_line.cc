@@ -142,7 +142,8 @@ bool CallSite(string_view text, FtraceLine* out) {
     const string_view place = value.substr(plus + 1);
     const size_t slash = place.find('/');
     if (!Hex(place.substr(0, slash), &out->call_site)) return false;
-    if (slash != place.npos && !Hex(place.substr(slash + 1), &out->symbol_bytes)) return false;
+    uint64_t symbol_bytes = 0;
+    if (slash != place.npos && !Hex(place.substr(slash + 1), &symbol_bytes)) return false;
   }
   const size_t behind = static_cast<size_t>(value.data() + value.size() - text.data());
   string_view rest = text.substr(behind);

@@ -39,7 +39,6 @@ struct FtraceLine {
   // the offset in it).
   uint64_t call_site = 0;
   absl::string_view symbol, symbol_module;
-  uint64_t symbol_bytes = 0;
   // Where `call_site` is an address: the function that trace-cmd found there, "(do_work+0x1c)".
   absl::string_view caller;
   uint64_t caller_offset = 0;

@@ -41,7 +41,8 @@ struct IndexOptions {
   int every_events = 8192;
 };
 
-// Whether an index was made or used, and how much of the events was decoded for the answer.
+// Whether an index was made or used, and how much of the events was decoded for the answer. Only
+// tests ask.
 struct IndexUse {
   bool built = false, used = false;
   std::string path;  // of the index, if it has one
@@ -49,15 +50,15 @@ struct IndexUse {
   uint64_t event_bytes_decoded = 0;  // for the answer
 };
 
-// Does what AnalyzeTrace() does, with the help of an index. `use` may be null.
+// Does what AnalyzeTrace() does, with the help of an index.
 absl::StatusOr<AnalyzedTrace> AnalyzeByIndex(const std::string& path, const AnalyzeOptions& options,
-                                             const IndexOptions& index, IndexUse* use);
+                                             const IndexOptions& index, IndexUse* use = nullptr);
 
 // Sites over time, of the whole trace, from the index alone: an Analysis with sites, their series,
 // modules, and what is known of the process. The index is made if there is none.
 // Where there can be none, the trace is read.
 absl::StatusOr<AnalyzedTrace> SeriesByIndex(const std::string& path, const AnalyzeOptions& options,
-                                            const IndexOptions& index, IndexUse* use);
+                                            const IndexOptions& index, IndexUse* use = nullptr);
 
 }  // namespace memtrace::report::index
 

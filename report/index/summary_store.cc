@@ -83,7 +83,7 @@ absl::StatusOr<AnalyzedTrace> SummaryStore::Analyze(const std::string& path,
       }
     }
   }
-  auto trace = AnalyzeByIndex(path, options, index_, nullptr);
+  auto trace = AnalyzeByIndex(path, options, index_);
   if (!trace.ok()) return trace.status();
   if (complete) complete(&trace->analysis);
   if (!file.empty() && trace->analysis.process.end != ProcessInfo::End::kCut &&

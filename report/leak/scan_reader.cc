@@ -56,7 +56,7 @@ ScanRegion ReadRegion(RecordBody& body) {
   region.use = static_cast<format::ScanRegionUse>(body.Number());
   region.start = body.Number();
   region.end = body.Number();
-  region.protection = static_cast<uint32_t>(body.Number());
+  body.Number();  // protection
   region.thread = body.Number();
   region.path = RecordText(body);
   body.Number();  // bytes that were read

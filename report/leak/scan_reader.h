@@ -55,7 +55,6 @@ struct ScanRegion {
   format::ScanRegionKind kind{};
   format::ScanRegionUse use{};
   uint64_t start = 0, end = 0;
-  uint32_t protection = 0;
   uint64_t thread = 0;  // serial or tid
   std::string path;
   uint64_t bytes_failed = 0;

@@ -44,7 +44,6 @@ class Collector {
   explicit Collector(const CollectOptions& options)
       : options_(options), counts_(options.ask_counts ? PageCounts::Open() : PageCounts()) {
     snapshot_.page_bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-    snapshot_.all_processes = options.pids.empty();
     timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     snapshot_.realtime_ns = static_cast<int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;

@@ -77,7 +77,6 @@ struct Skipped {
 
 struct PagesSnapshot {
   uint64_t page_bytes = kPageBytes;
-  bool all_processes = false;
   bool counted = false;       // by kpagecount; else shared pages are known by smaps alone
   std::string not_counted_because;
   std::string source;         // "of 4711", "of all processes"

@@ -12,8 +12,8 @@
 
 namespace memtrace::report::render {
 
-absl::string_view MemoryKindText(MemoryKind kind);  // "a thread's stack"
-absl::string_view MemoryKindName(MemoryKind kind);  // "stack"
+absl::string_view MemoryKindText(MemoryKind kind);  // "a block of malloc"
+absl::string_view MemoryKindName(MemoryKind kind);  // "block"
 absl::string_view FaultSourceName(const Analysis& analysis);  // "perf", "pagemap", "getrusage"
 absl::string_view RssPartText(RssPart part);  // "requested bytes of live blocks"
 absl::string_view RssPartName(RssPart part);  // "live"

@@ -52,7 +52,7 @@ std::string SummaryText(const ReportView& view, const TextOptions& options);
 std::string InvalidFreesText(const ReportView& view, const TextOptions& options);
 // "double_free", as JSON and SQLite name it.
 absl::string_view KindName(InvalidFree::Kind kind);
-// "2 double frees and 1 free inside of a block"; empty where there are none.
+// "2 double frees and 1 free of an address inside of a block"; empty where there are none.
 std::string InvalidFreesPhrase(const InvalidFrees& frees);
 std::string LeaksText(const ReportView& view, const TextOptions& options);
 // The heading of that without a scan.

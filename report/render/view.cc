@@ -56,7 +56,6 @@ void SiteGroup::Add(const Site& site) {
     function = site.function;
     live_first_time_ns = UINT64_MAX;
   }
-  several_functions |= function != site.function;
   if (sites.empty() || site.bytes_allocated > sites.front()->bytes_allocated) {
     stack = site.stack;
     sites.insert(sites.begin(), &site);

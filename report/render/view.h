@@ -28,8 +28,8 @@ namespace memtrace::report::render {
 struct SiteGroup {
   std::vector<const Site*> sites;  // never empty
   StackId stack;                   // of the site that weighs most
+  // Of the first site; callers() may have sites of several.
   format::AllocFunction function = format::AllocFunction::kMalloc;
-  bool several_functions = false;
   uint64_t allocations = 0, frees = 0, bytes_allocated = 0;
   uint64_t live_bytes = 0, live_blocks = 0;
   uint64_t bytes_at_peak = 0, blocks_at_peak = 0;
@@ -58,7 +58,7 @@ struct FrameFilter {
   std::string function, file, module;
 
   bool all() const { return match.empty() && function.empty() && file.empty() && module.empty(); }
-  // "that match /x/ and have a frame with function /y/", for a sentence.
+  // "that match /x/ and that have a frame of function /y/, file /z/", for a sentence.
   std::string Text() const;
 };
 

@@ -6,9 +6,9 @@
 // (reader_lock.h).
 //
 // Where it may do so, as one of an earlier version and where there are no locks, the raw file is
-// copied, to a file without a name (base/unlinked_file.h), before the packed one is looked at:
-// blocks that are packed meanwhile are then in both, and none is in neither. So it is, once, where
-// `memtrace run` packs nothing yet, for it may begin at any time.
+// copied, to a file without a name (report/base/unlinked_file.h), before the packed one is looked
+// at: blocks that are packed meanwhile are then in both, and none is in neither. So it is, once,
+// where `memtrace run` packs nothing yet, for it may begin at any time.
 
 #ifndef MEMTRACE_REPORT_RUN_TRACE_SNAPSHOT_H_
 #define MEMTRACE_REPORT_RUN_TRACE_SNAPSHOT_H_

@@ -96,17 +96,17 @@ class WaitList {
 //   void Hole(size_t stream)                       blocks of the stream are missing here
 //   bool Apply(size_t stream, const EventCursor& cursor, bool force, WaitList& waits)
 //        false: not yet, because of the address of the event; never when `force`
-//   void Ended(size_t stream)                      no event of it comes any more
 //   void Prefetch(uint64_t address)
-//   int ApplyRun(size_t stream, EventCursor* cursor, uint64_t last_ticks, WaitList& waits)
-//        may be absent; takes as many events as it likes from the cursor's on, none of them "not
-//        yet", and moves the cursor behind them (SpanWalk); how many. Of spans that begin behind
-//        `last_ticks`, or after a hole, none but the cursor's
 //   bool Tick()                                    every few thousand events; false: stop
 // and, where it has these:
+//   void Ended(size_t stream)    no event of it comes any more
 //   bool IsPast(uint64_t ns)     nothing from then on matters to it: no stream is read further
 //   bool WantsKeep(), Keep()     asked behind Tick(): then Keep() is called soon, between two events,
 //                                where Fold() tells all that there is
+//   int ApplyRun(size_t stream, EventCursor* cursor, uint64_t last_ticks, WaitList& waits)
+//        takes as many events as it likes from the cursor's on, none of them "not yet", and moves
+//        the cursor behind them (SpanWalk); how many. Of spans that begin behind `last_ticks`, or
+//        after a hole, none but the cursor's
 template <typename Consumer>
 class EventOrder {
  public:

@@ -246,9 +246,6 @@ class Parser {
       heap.bytes_allocated = Number(Text(usage.child("bytes_allocated")));
       run_->heap = heap;
     }
-    if (const pugi::xml_node leaks = root.child("leak_summary").child("suppressed")) {
-      run_->suppressed_leaks = LeakAmount{Number(Text(leaks.child("bytes"))), Blocks(leaks)};
-    }
   }
 
   // The description of protocol 6 says <in_blocks>, what is written is <blocks>.

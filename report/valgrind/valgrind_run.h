@@ -41,7 +41,6 @@ struct ValgrindRun {
     uint64_t live_bytes = 0, live_blocks = 0;
   };
   std::optional<Heap> heap;
-  std::optional<LeakAmount> suppressed_leaks;
 
   std::string damage;              // empty: the file is whole
   std::vector<std::string> notes;  // what else a reader should know

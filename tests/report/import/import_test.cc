@@ -47,7 +47,6 @@ TEST(FtraceLineTest, ReadsLinesOfTheTraceFile) {
   EXPECT_EQ(line.symbol, "alloc_pipe_info");
   EXPECT_EQ(line.symbol_module, "");
   EXPECT_EQ(line.call_site, 0x4au);
-  EXPECT_EQ(line.symbol_bytes, 0x210u);
   EXPECT_EQ(line.address, 0xabcdef12u);
   EXPECT_EQ(line.requested_bytes, 100u);
   EXPECT_EQ(line.allocated_bytes, 128u);

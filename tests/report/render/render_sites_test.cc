@@ -30,7 +30,7 @@ TEST(ViewTest, DifferentFunctionsAtOneLineAreNotOneCallSite) {
   trace.AddSite(stack, 1, 100, 1).function = format::AllocFunction::kCalloc;
   EXPECT_EQ(trace.View().unfreed().size(), 2u);
   ASSERT_EQ(trace.View().callers().size(), 1u) << "but one caller";
-  EXPECT_TRUE(trace.View().callers()[0].several_functions);
+  EXPECT_EQ(trace.View().callers()[0].sites.size(), 2u);
 }
 
 TEST(ViewTest, SitesWithoutAStackAreShownToo) {
