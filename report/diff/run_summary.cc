@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "report/analysis/analyzer.h"
 #include "report/analysis/coverage.h"
+#include "report/base/path.h"
 #include "report/leak/leak_kinds.h"
 #include "report/leak/leak_scans.h"
 #include "report/names/frames_filter.h"
@@ -284,7 +285,7 @@ absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const Summary
   run.match = options.match;
   run.scanned = scan != nullptr;
   run.all_recorded = AllRecorded(analysis.coverage);
-  run.executables = {std::string(render::FileNameOf(analysis.process.executable))};
+  run.executables = {std::string(FileNameOf(analysis.process.executable))};
   if (run.sampled) run.sample_bytes[run.executables.front()] = analysis.process.sample_bytes;
   run.totals = AmountsOf(analysis.totals);
   NoteCoverage(path, analysis.coverage.dropped_events, analysis.coverage.truncated,
@@ -382,7 +383,7 @@ absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
   const auto leaks = losses.ByExecutable(tree);
   const auto sampled = samples.ByExecutable(tree);
   for (const size_t index : view->executables()) {
-    const std::string name(render::FileNameOf(view->executable(index).path));
+    const std::string name(FileNameOf(view->executable(index).path));
     executables.insert(name);
     NoteNameless(view->sites_of(index), &run);
     Sites sites(view->sites_of(index), name, options.measure, &run);

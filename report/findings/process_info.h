@@ -81,6 +81,10 @@ struct ModuleInfo {
   uint64_t below_thread_pointer = 0, thread_local_bytes = 0;
 };
 
+// The build-id of the executable, hexadecimal: from the process record, or else that of its module;
+// empty: neither has one.
+std::string ProcessBuildId(const ProcessInfo& process, const std::vector<ModuleInfo>& modules);
+
 // A stack that libunwind did not confirm (MEMTRACE_CROSS_CHECK): the first few of each
 // result. Both stacks innermost first; they are the same up to `first_different`.
 struct CheckedStack {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "report/base/path.h"
 #include "report/words/units.h"
 
 namespace memtrace::report::gate {
@@ -11,8 +12,7 @@ namespace memtrace::report::gate {
 std::string CallerWithoutLine(const render::ReportView& names, StackId stack) {
   const Frame* frame = names.Caller(stack);
   if (frame == nullptr) return "[no stack]";
-  const absl::string_view file =
-      render::FileNameOf(frame->file.empty() ? frame->module : frame->file);
+  const absl::string_view file = FileNameOf(frame->file.empty() ? frame->module : frame->file);
   // An offset in a module changes with each build of it.
   if (frame->function.empty()) return std::string(file);
   return file.empty() ? frame->function : absl::StrCat(frame->function, "  ", file);

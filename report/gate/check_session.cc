@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "report/base/memory_limit.h"
+#include "report/base/path.h"
 #include "report/base/scratch_directory.h"
 #include "report/cli/exit_status.h"
 #include "report/cli/refusals.h"
@@ -143,9 +144,9 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence, boo
   if (flags.run && flags.traces.empty()) {
     // They are gone when this is read.
     for (GateProcess& process : input.processes)
-      process.file = std::string(render::FileNameOf(process.file));
+      process.file = std::string(FileNameOf(process.file));
     for (GateInput::Unreadable& one : input.unreadable)
-      one.file = std::string(render::FileNameOf(one.file));
+      one.file = std::string(FileNameOf(one.file));
   }
   Analysis files = tree.sites.files();
   // What was called to end a block is looked up of these.

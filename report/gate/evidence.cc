@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "report/render/view.h"
+#include "report/base/path.h"
 
 namespace memtrace::report::gate {
 
@@ -48,10 +48,9 @@ Evidence EvidenceOfRun(const std::string& directory, bool kept, const RunOutcome
   } else {
     evidence.set = *std::move(set);
     std::set<std::string> of_run;
-    for (const std::string& path : outcome.traces)
-      of_run.insert(std::string(render::FileNameOf(path)));
+    for (const std::string& path : outcome.traces) of_run.insert(std::string(FileNameOf(path)));
     std::erase_if(evidence.set.files, [&](const TraceSet::File& file) {
-      return !of_run.contains(std::string(render::FileNameOf(file.path)));
+      return !of_run.contains(std::string(FileNameOf(file.path)));
     });
     if (evidence.set.files.empty())
       none = absl::StrCat(directory, " has no trace but those of other runs");

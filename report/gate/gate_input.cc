@@ -11,6 +11,7 @@
 #include "report/analysis/coverage.h"
 #include "report/analysis/invalid_frees.h"
 #include "report/analysis/unseen_allocators.h"
+#include "report/base/path.h"
 #include "report/leak/leak_scans.h"
 #include "report/render/mismatches.h"
 #include "report/render/view.h"
@@ -247,7 +248,7 @@ std::string WhatCameBehindTheScan(const LeakScan& scan, const Analysis& analysis
   if (scan.reason != format::ScanReason::kExitEarly) return "";
   const Later later = AllocatedLater(scan, analysis);
   if (later.blocks == 0) return "";
-  return absl::StrCat(render::FileNameOf(analysis.process.executable), " (", analysis.process.pid,
+  return absl::StrCat(FileNameOf(analysis.process.executable), " (", analysis.process.pid,
                       ") was scanned before its exit handlers and destructors (exit-early), and ",
                       later.exact ? "" : "at least ", words::Plural(later.blocks, "block"),
                       " allocated after that ", later.blocks == 1 ? "was" : "were",
@@ -273,8 +274,8 @@ namespace {
 // The name that the process was started by, through a link; empty where it is the executable's.
 std::string CalledAs(const ProcessInfo& process) {
   if (process.command.empty()) return "";
-  const absl::string_view name = render::FileNameOf(process.command.front());
-  return name == render::FileNameOf(process.executable) ? "" : std::string(name);
+  const absl::string_view name = FileNameOf(process.command.front());
+  return name == FileNameOf(process.executable) ? "" : std::string(name);
 }
 
 // Takes what the gate wants of each trace, one after the other, and makes one input of it.
@@ -331,7 +332,7 @@ class InputReader {
   GateProcess ProcessOf(const Analysis& analysis) const {
     GateProcess process;
     process.file = analysis.file;
-    process.program = std::string(render::FileNameOf(analysis.process.executable));
+    process.program = std::string(FileNameOf(analysis.process.executable));
     process.called_as = CalledAs(analysis.process);
     process.pid = analysis.process.pid;
     process.working_directory = analysis.process.working_directory;

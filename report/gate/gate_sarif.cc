@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "report/base/path.h"
 #include "report/gate/formats.h"
 #include "report/gate/source_root.h"
 #include "report/render/json_parts.h"
@@ -95,7 +96,7 @@ Json ResultOf(const GateReport& report, const GateLeak& leak) {
     if (frame->role == FrameRole::kMarker) continue;
     Json location = FrameLocation(roots, *frame);
     Json one = {{"location", location}};
-    if (!frame->module.empty()) one["module"] = std::string(render::FileNameOf(frame->module));
+    if (!frame->module.empty()) one["module"] = std::string(FileNameOf(frame->module));
     frames.push_back(std::move(one));
     // A code flow goes from the outside in, and only through what can be shown.
     if (location.contains("physicalLocation")) {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "report/base/path.h"
 
 namespace memtrace::report::leak {
 namespace {
@@ -12,22 +13,17 @@ constexpr uint64_t kWord = 8;
 constexpr uint64_t kLoaderAlignment = 128;  // cache_line_size_estimate of elf/dl-find_object.c
 constexpr uint64_t kRedZoneBytes = 128;  // of x86-64's ABI
 
-absl::string_view FileName(const ScanRegion& region) {
-  const absl::string_view path = region.path;
-  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
-}
-
 // The data of glibc's libc, which also has its allocator's.
 bool IsLibcData(const ScanRegion& region) {
   if (region.kind != format::ScanRegionKind::kModuleData) return false;
-  const absl::string_view name = FileName(region);
+  const absl::string_view name = FileNameOf(region.path);
   return absl::StartsWith(name, "libc.so") || absl::StartsWith(name, "libc-2");
 }
 
 bool IsLoaderData(const ScanRegion& region) {
   return (region.kind == format::ScanRegionKind::kModuleData ||
           region.kind == format::ScanRegionKind::kRelro) &&
-         absl::StartsWith(FileName(region), "ld-linux");
+         absl::StartsWith(FileNameOf(region.path), "ld-linux");
 }
 
 }  // namespace

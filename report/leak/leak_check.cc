@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "format/event_words.h"
+#include "report/base/path.h"
 #include "report/leak/glib_blocks.h"
 #include "report/leak/marker.h"
 #include "report/model/heap_model.h"
@@ -154,9 +155,7 @@ void LeakCheck::Classify(const HeapModel& model, Scan& scan, LeakScan* found) {
 bool LeakCheck::HasGLib() const {
   const auto& modules = reader_->metadata().modules;
   return std::any_of(modules.begin(), modules.end(), [](const ModuleRecord& module) {
-    return absl::StartsWith(
-        absl::string_view(module.info.path).substr(module.info.path.rfind('/') + 1),
-        "libglib-2.0.so");
+    return absl::StartsWith(FileNameOf(module.info.path), "libglib-2.0.so");
   });
 }
 

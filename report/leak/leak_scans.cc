@@ -39,6 +39,15 @@ absl::string_view ShowName(format::ScanShow show) {
   return "any";
 }
 
+absl::string_view StateName(LeakScan::State state) {
+  switch (state) {
+    case LeakScan::State::kDone: return "done";
+    case LeakScan::State::kCutShort: return "cut_short";
+    case LeakScan::State::kFailed: return "failed";
+  }
+  return "failed";
+}
+
 bool EndWasNotScanned(const Analysis& analysis) {
   const LeakScan* const scan = ChooseScan(analysis, 0);
   return scan != nullptr && !IsAtExit(*scan) && analysis.range.whole();

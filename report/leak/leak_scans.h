@@ -20,6 +20,7 @@ absl::string_view ReasonName(format::ScanReason reason);  // "exit-late"
 // The same in words: "at the exit, after the destructors".
 absl::string_view ReasonText(format::ScanReason reason, const ProcessInfo& process);
 absl::string_view ShowName(format::ScanShow show);        // "any"
+absl::string_view StateName(LeakScan::State state);       // "cut_short"
 
 // It looked at what the program left behind.
 inline bool IsAtExit(const LeakScan& scan) {

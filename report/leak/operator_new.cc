@@ -2,7 +2,9 @@
 
 #include <string_view>
 
+#include "absl/strings/match.h"
 #include "format/trace_format.h"
+#include "report/base/path.h"
 #include "symbolizer/symbolizer_process.h"
 
 namespace memtrace::report {
@@ -18,9 +20,8 @@ std::vector<leak::CodeRange> FindOperatorNew(const std::vector<ModuleRecord>& mo
   std::vector<leak::CodeRange> ranges;
   for (const ModuleRecord& record : modules) {
     const ModuleInfo& module = record.info;
-    const std::string_view name =
-        std::string_view(module.path).substr(module.path.rfind('/') + 1);  // npos + 1 is 0
-    if (!name.starts_with("libstdc++") && !name.starts_with("libc++")) continue;
+    const absl::string_view name = FileNameOf(module.path);
+    if (!absl::StartsWith(name, "libstdc++") && !absl::StartsWith(name, "libc++")) continue;
     const bool permanent = (module.flags & format::kModulePermanent) != 0;
     for (const symbolizer::NamedRange& range :
          symbolizer->FindNamedFunctions({module.path, module.build_id}, kNewNames)) {

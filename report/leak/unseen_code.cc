@@ -5,15 +5,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "report/base/path.h"
 
 namespace memtrace::report::leak {
 namespace {
 
 constexpr size_t kMostNamed = 3;
-
-absl::string_view FileNameIn(absl::string_view path) {
-  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
-}
 
 std::string Enumerate(const std::set<std::string>& names) {
   std::string text;
@@ -30,12 +27,12 @@ std::string Enumerate(const std::set<std::string>& names) {
 std::string NameOf(const ScanHintRange& code, const Scan& scan, const TraceMetadata& metadata) {
   for (const ScanRegion& region : scan.regions) {
     if (region.start >= code.start && region.end <= code.end && !region.path.empty()) {
-      return std::string(FileNameIn(region.path));
+      return std::string(FileNameOf(region.path));
     }
   }
   for (const ModuleRecord& module : metadata.modules) {
     if (module.info.start < code.end && module.info.end > code.start) {
-      return std::string(FileNameIn(module.info.path));
+      return std::string(FileNameOf(module.info.path));
     }
   }
   return "a library";
@@ -44,7 +41,7 @@ std::string NameOf(const ScanHintRange& code, const Scan& scan, const TraceMetad
 // The file that was opened, by its name, from a note as interpose_dlopen.cc writes it.
 absl::string_view DeepboundIn(absl::string_view note) {
   const size_t at = note.find(" was opened with RTLD_DEEPBIND");
-  return at == note.npos ? "" : FileNameIn(note.substr(0, at));
+  return at == note.npos ? "" : FileNameOf(note.substr(0, at));
 }
 
 }  // namespace
@@ -63,7 +60,7 @@ UnseenCode::UnseenCode(const Scan& scan, const TraceMetadata& metadata) {
     allocate.emplace(name);
     free.emplace(name);
     for (const ModuleRecord& module : metadata.modules) {
-      if (FileNameIn(module.info.path) != name) continue;
+      if (FileNameOf(module.info.path) != name) continue;
       const bool permanent = (module.info.flags & format::kModulePermanent) != 0;
       frees_.push_back({module.info.start, module.info.end, permanent ? 0 : module.info.id.value});
     }

@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "format/checksum.h"
 #include "format/imported.h"
+#include "report/base/path.h"
 #include "report/names/brackets.h"
 #include "report/names/frames_filter.h"
 
@@ -186,11 +187,6 @@ absl::string_view FamilyOf(AllocFunction function) {
   return format::ImportedFunctionName(function) != nullptr ? "kernel" : "unknown";
 }
 
-absl::string_view BaseName(absl::string_view path) {
-  const size_t slash = path.rfind('/');
-  return slash == absl::string_view::npos ? path : path.substr(slash + 1);
-}
-
 bool IsSystemHeader(absl::string_view file) {
   return absl::StartsWith(file, "/usr/include/") || absl::StartsWith(file, "/usr/lib/");
 }
@@ -200,7 +196,7 @@ bool IsSystemHeader(absl::string_view file) {
 std::string NameOf(const Frame& frame) {
   if (!frame.function.empty()) return FunctionIdentity(frame.function);
   if (frame.module.empty()) return "";
-  return absl::StrFormat("%s+0x%x", BaseName(frame.module), frame.offset);
+  return absl::StrFormat("%s+0x%x", FileNameOf(frame.module), frame.offset);
 }
 
 std::string HashOf(const std::string& text) {
@@ -308,7 +304,7 @@ std::string FingerprintText(absl::Span<const Frame* const> stack, AllocFunction 
   std::vector<std::string> lines;
   const names::Cut cut = stack.empty() ? names::Cut() : names::CutStack(stack);
   const auto add = [&](const Frame& frame) {
-    std::string line = absl::StrCat(NameOf(frame), "\t", BaseName(frame.file));
+    std::string line = absl::StrCat(NameOf(frame), "\t", FileNameOf(frame.file));
     if (with_lines && frame.line != 0) absl::StrAppend(&line, ":", frame.line);
     if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
   };

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "format/records.h"
+#include "report/base/path.h"
 #include "report/names/function_name.h"
 #include "report/names/rust_names.h"
 
@@ -157,7 +158,7 @@ bool RunsConstructors(absl::string_view function) {
 }
 
 bool IsLibc(absl::string_view path) {
-  const absl::string_view file = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+  const absl::string_view file = FileNameOf(path);
   return absl::StartsWith(file, "libc.so") || absl::StartsWith(file, "libc-");
 }
 
@@ -165,7 +166,7 @@ namespace {
 
 // The libraries of glibc and musl in which a program and its threads start.
 bool IsStartModule(absl::string_view path) {
-  const absl::string_view file = path.substr(path.rfind('/') + 1);
+  const absl::string_view file = FileNameOf(path);
   return IsLibc(path) || absl::StartsWith(file, "libpthread") ||
          absl::StartsWith(file, "libc.musl") || absl::StartsWith(file, "ld-") ||
          absl::StartsWith(file, "ld.so");
@@ -230,7 +231,7 @@ bool IsInstalledProgram(absl::string_view path) {
 
 // Whether it is a library that every program is built on.
 bool IsBaseLibrary(absl::string_view path) {
-  const absl::string_view file = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+  const absl::string_view file = FileNameOf(path);
   for (const absl::string_view name :
        {"ld-", "ld.so", "libc.", "libc-", "libm.", "libm-", "libdl.", "libdl-", "librt.",
         "libpthread", "libresolv", "libstdc++.", "libgcc_s.", "libc++", "linux-vdso", "[vdso]"}) {

@@ -4,13 +4,14 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "report/base/path.h"
 
 namespace memtrace::report {
 namespace {
 
 // "perl", "perl5.36.0", "libperl.so.5.36".
 bool IsPerl(absl::string_view module) {
-  const absl::string_view name = module.substr(module.rfind('/') + 1);
+  const absl::string_view name = FileNameOf(module);
   return absl::StartsWith(name, "perl") || absl::StartsWith(name, "libperl");
 }
 

@@ -8,6 +8,7 @@
 #include "format/checksum.h"
 #include "format/imported.h"
 #include "format/trace_format.h"
+#include "report/base/path.h"
 #include "report/findings/analysis.h"
 #include "report/names/frames_filter.h"
 #include "report/words/escape.h"
@@ -354,7 +355,7 @@ std::vector<SiteSymbols::Call> SiteSymbols::InnermostCalls(StackId stack) const 
 }
 
 bool SiteSymbols::IsCxxRuntime(absl::string_view module) {
-  const absl::string_view file = module.substr(module.rfind('/') + 1);  // npos + 1 is 0
+  const absl::string_view file = FileNameOf(module);
   return absl::StartsWith(file, "libstdc++.so") || absl::StartsWith(file, "libc++.so") ||
          absl::StartsWith(file, "libc++abi.so");
 }

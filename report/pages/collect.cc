@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <limits.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "report/base/clock.h"
 #include "report/base/proc_stat.h"
 #include "report/pages/page_counts.h"
 #include "report/pages/regions.h"
@@ -44,9 +44,7 @@ class Collector {
   explicit Collector(const CollectOptions& options)
       : options_(options), counts_(options.ask_counts ? PageCounts::Open() : PageCounts()) {
     snapshot_.page_bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-    timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    snapshot_.realtime_ns = static_cast<int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+    snapshot_.realtime_ns = static_cast<int64_t>(NowNs(CLOCK_REALTIME));
   }
 
   absl::StatusOr<PagesSnapshot> Run();

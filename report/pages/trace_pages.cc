@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "report/base/path.h"
 #include "report/faults/snapshot_reader.h"
 #include "report/pages/collect.h"
 #include "report/pages/regions.h"
@@ -139,7 +140,7 @@ absl::StatusOr<PagesSnapshot> PagesOfTrace(const std::string& file, uint32_t num
   ProcessPages process;
   process.pid = reader.header().pid;
   process.executable = of.executable;
-  process.name = of.executable.substr(of.executable.rfind('/') + 1);
+  process.name = std::string(FileNameOf(of.executable));
   process.command = absl::StrJoin(of.command, " ");
   std::vector<Mapping> mappings;
   for (const SnapshotMapping& mapping : snapshot.mappings) mappings.push_back(MappingOf(mapping));

@@ -1,12 +1,11 @@
 #include "report/pressure/pressure_sampler.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <chrono>
 #include <system_error>
 #include <utility>
 
+#include "report/base/clock.h"
 #include "report/pressure/pressure_records.h"
 
 namespace memtrace::report::pressure {
@@ -15,12 +14,6 @@ namespace {
 constexpr uint64_t kGrowsAfter = 600;   // intervals
 constexpr uint64_t kCostlyShare = 100;  // a hundredth of the time at most
 constexpr size_t kTakeAtOnce = 64;
-
-uint64_t Now(clockid_t clock) {
-  timespec now;
-  clock_gettime(clock, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
 
 }  // namespace
 
@@ -39,7 +32,7 @@ PressureSampler::~PressureSampler() {
 }
 
 void PressureSampler::Start() {
-  start_ns_ = Now(CLOCK_MONOTONIC);
+  start_ns_ = NowNs(CLOCK_MONOTONIC);
   Sample();
   try {
     thread_ = std::thread(&PressureSampler::Loop, this);
@@ -51,7 +44,7 @@ void PressureSampler::Start() {
 void PressureSampler::Loop() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
-    const uint64_t elapsed = Now(CLOCK_MONOTONIC) - start_ns_;
+    const uint64_t elapsed = NowNs(CLOCK_MONOTONIC) - start_ns_;
     const bool stopping =
         wake_.wait_for(lock, std::chrono::nanoseconds(IntervalAt(interval_ns_, elapsed)),
                        [this] { return stopping_; });
@@ -63,18 +56,18 @@ void PressureSampler::Loop() {
 }
 
 void PressureSampler::Sample() {
-  const uint64_t cpu_before = Now(CLOCK_THREAD_CPUTIME_ID);
+  const uint64_t cpu_before = NowNs(CLOCK_THREAD_CPUTIME_ID);
   PressureSample sample;
-  sample.monotonic_ns = Now(CLOCK_MONOTONIC);
+  sample.monotonic_ns = NowNs(CLOCK_MONOTONIC);
   probe_.ReadCheap(&sample);
   watch_->Follow(probe_.cgroup());
-  const uint64_t begin = Now(CLOCK_MONOTONIC);
+  const uint64_t begin = NowNs(CLOCK_MONOTONIC);
   if (costly_at_ns_ == 0 || begin - costly_at_ns_ >= kCostlyShare * costly_ns_) {
     probe_.ReadCostly(&sample);
-    costly_at_ns_ = Now(CLOCK_MONOTONIC);
+    costly_at_ns_ = NowNs(CLOCK_MONOTONIC);
     costly_ns_ = costly_at_ns_ - begin;
   }
-  cpu_ns_ += Now(CLOCK_THREAD_CPUTIME_ID) - cpu_before;
+  cpu_ns_ += NowNs(CLOCK_THREAD_CPUTIME_ID) - cpu_before;
   sample.Set(Column::kSamplerCpu, cpu_ns_ / 1000);
   const std::lock_guard<std::mutex> lock(mutex_);
   samples_.push_back(sample);

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "report/base/path.h"
 #include "report/render/text_report.h"
 #include "report/words/units.h"
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "report/base/numbers.h"
+#include "report/base/path.h"
 #include "report/leak/heuristics.h"
 #include "report/names/fingerprint.h"
 #include "report/words/units.h"

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "report/analysis/coverage.h"
@@ -64,15 +63,6 @@ Json StackJson(const ReportView& view, StackId stack) {
 
 namespace {
 
-// The build-id of the executable: from the process record, or else that of its module.
-std::string BuildId(const Analysis& analysis) {
-  if (!analysis.process.build_id.empty()) return analysis.process.build_id;
-  for (const ModuleInfo& module : analysis.modules) {
-    if (module.flags & format::kModuleExecutable) return absl::BytesToHexString(module.build_id);
-  }
-  return "";
-}
-
 Json ProcessJson(const Analysis& analysis) {
   const ProcessInfo& process = analysis.process;
   Json json = {{"pid", process.pid},
@@ -80,7 +70,7 @@ Json ProcessJson(const Analysis& analysis) {
                {"command", process.command},
                {"command_line", words::ShellCommand(process.command)},
                {"executable", process.executable},
-               {"build_id", BuildId(analysis)},
+               {"build_id", ProcessBuildId(process, analysis.modules)},
                {"working_directory", process.working_directory},
                {"host", process.host},
                {"kernel", process.kernel},

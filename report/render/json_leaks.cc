@@ -82,9 +82,7 @@ Json LeakScanJson(const ReportView& view, const LeakScan& scan) {
                {"label", scan.label},
                {"time_s", Seconds(scan.time_ns)}};
   const bool done = scan.state == LeakScan::State::kDone;
-  json["state"] = done                                            ? "done"
-                  : scan.state == LeakScan::State::kFailed ? "failed"
-                                                                  : "cut_short";
+  json["state"] = std::string(leak::StateName(scan.state));
   json["failure"] = done ? Json() : Json(scan.failure);
   json["notes"] = scan.notes;
   if (std::string note = PerlNote(view.symbols(), view.analysis(), scan); !note.empty()) {

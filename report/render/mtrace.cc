@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "report/base/path.h"
 #include "report/render/formats.h"
 #include "report/render/selection_lines.h"
 #include "report/words/escape.h"

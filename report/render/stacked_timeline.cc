@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "report/base/path.h"
 #include "report/growth/site_series.h"
 
 namespace memtrace::report::render {

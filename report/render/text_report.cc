@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "report/base/path.h"
 #include "report/names/function_name.h"
 #include "report/render/lines.h"
 #include "report/render/short_name.h"

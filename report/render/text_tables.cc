@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "report/base/path.h"
 #include "report/render/plot.h"
 #include "report/render/table.h"
 #include "report/render/text_report.h"

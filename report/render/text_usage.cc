@@ -7,6 +7,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "report/base/path.h"
 #include "report/words/escape.h"
 #include "report/render/plot.h"
 #include "report/render/stacked_timeline.h"

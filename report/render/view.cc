@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "report/base/path.h"
 #include "report/leak/leak_kinds.h"
 #include "report/leak/leak_scans.h"
 #include "report/leak/loss_records.h"
@@ -116,11 +117,6 @@ absl::string_view MappingKindName(MappingSite::Kind kind) {
     case MappingSite::Kind::kMappedBlock: return "mapped_block";
   }
   return "unknown";
-}
-
-absl::string_view FileNameOf(absl::string_view path) {
-  const size_t slash = path.rfind('/');
-  return slash == absl::string_view::npos ? path : path.substr(slash + 1);
 }
 
 std::string FrameName(const Frame& frame) {

@@ -184,7 +184,6 @@ absl::string_view MappingKindName(MappingSite::Kind kind);       // "heap_growth
 // not hold it; else empty.
 std::string PlaceText(const Frame& frame);
 std::string FrameName(const Frame& frame);  // the function, or "module+0xoffset"
-absl::string_view FileNameOf(absl::string_view path);
 
 }  // namespace memtrace::report::render
 

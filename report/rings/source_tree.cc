@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "report/base/path.h"
 
 namespace memtrace::report::rings {
 namespace {
@@ -123,7 +124,7 @@ void SourceTree::Add(absl::string_view path, absl::string_view module, absl::str
   Node* node = &root_;
   if (path.empty()) {
     node = Child(node, kNoSource, Node::Kind::kFolder);
-    if (!module.empty()) node = Child(node, render::FileNameOf(module), Node::Kind::kFile);
+    if (!module.empty()) node = Child(node, FileNameOf(module), Node::Kind::kFile);
   } else {
     std::vector<absl::string_view> parts = absl::StrSplit(path, '/', absl::SkipEmpty());
     std::erase(parts, ".");

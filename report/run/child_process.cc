@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "report/base/clock.h"
 #include "report/base/proc_stat.h"
 #include "report/base/unique_fd.h"
 
@@ -133,10 +134,7 @@ bool ChildProcess::Reap(ProgramEnd* end) {
       StopLike(WSTOPSIG(status));
       continue;
     }
-    timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    end->wall_ns = static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +
-                   static_cast<uint64_t>(now.tv_nsec);
+    end->wall_ns = NowNs(CLOCK_REALTIME);
     end->cpu_ns = Nanoseconds(usage.ru_utime) + Nanoseconds(usage.ru_stime);
     end->peak_rss_bytes = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
     end->signaled = WIFSIGNALED(status);

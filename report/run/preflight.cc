@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "report/base/path.h"
 #include "report/base/unique_fd.h"
 
 namespace memtrace::report {
@@ -30,7 +31,7 @@ Refusal CannotTrace(absl::string_view path, absl::string_view why) {
 
 // Valgrind runs the program on a processor of its own, below an allocator of its own.
 std::optional<Refusal> CheckLauncher(const std::string& path) {
-  const absl::string_view name = absl::string_view(path).substr(path.rfind('/') + 1);
+  const absl::string_view name = FileNameOf(path);
   if (name != "valgrind" && name != "valgrind.bin") return std::nullopt;
   return CannotTrace(path, "a program that runs under Valgrind has Valgrind's allocator; run it "
                            "under one of the two at a time");
@@ -112,8 +113,7 @@ std::optional<Refusal> CheckElf(const std::string& path, const ElfFacts& program
                                  : "it is statically linked, so no library can be preloaded; "
                                    "link it dynamically (without -static)");
   }
-  const absl::string_view loader =
-      absl::string_view(program.interpreter).substr(program.interpreter.rfind('/') + 1);
+  const absl::string_view loader = FileNameOf(program.interpreter);
   if (absl::StartsWith(loader, "ld-musl")) {
     return CannotTrace(path, "it uses musl libc and this libmemtrace.so needs glibc; "
                              "build it for glibc");
@@ -194,7 +194,7 @@ std::optional<Refusal> CheckTraceable(const std::string& path, const ElfFacts& l
 std::optional<Refusal> CheckPreloaded(const char* ld_preload) {
   if (ld_preload == nullptr) return std::nullopt;
   for (absl::string_view entry : absl::StrSplit(ld_preload, absl::ByAnyChar(": "))) {
-    const absl::string_view file = entry.substr(entry.rfind('/') + 1);
+    const absl::string_view file = FileNameOf(entry);
     for (absl::string_view runtime : {"libasan", "libtsan", "libmsan", "liblsan", "libhwasan",
                                      "libclang_rt."}) {
       if (absl::StartsWith(file, runtime)) {

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #include <cerrno>
 #include <cstring>
@@ -13,6 +12,7 @@
 #include <string>
 
 #include "absl/strings/numbers.h"
+#include "report/base/clock.h"
 #include "report/base/proc_stat.h"
 #include "report/trace/file_writers.h"
 
@@ -21,12 +21,6 @@ namespace {
 
 constexpr uint64_t kSecond = 1'000'000'000;
 constexpr uint64_t kStartSlackNs = 2 * kSecond;  // clock steps, and ticks of 10 ms
-
-uint64_t ClockNs(clockid_t clock) {
-  timespec now;
-  clock_gettime(clock, &now);
-  return static_cast<uint64_t>(now.tv_sec) * kSecond + static_cast<uint64_t>(now.tv_nsec);
-}
 
 // CLOCK_REALTIME of the start of a process, from field 22 of its stat.
 std::optional<uint64_t> StartRealtimeNs(uint32_t pid) {
@@ -37,7 +31,7 @@ std::optional<uint64_t> StartRealtimeNs(uint32_t pid) {
   }
   const uint64_t since_boot =
       ticks * (kSecond / static_cast<uint64_t>(sysconf(_SC_CLK_TCK)));
-  return ClockNs(CLOCK_REALTIME) - ClockNs(CLOCK_BOOTTIME) + since_boot;
+  return NowNs(CLOCK_REALTIME) - NowNs(CLOCK_BOOTTIME) + since_boot;
 }
 
 std::optional<uint64_t> BirthNs(int fd) {

@@ -7,7 +7,6 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,6 +23,7 @@
 #include "absl/time/time.h"
 #include "report/analysis/analyzer.h"
 #include "report/base/byte_size.h"
+#include "report/base/clock.h"
 #include "report/base/output_file.h"
 #include "report/base/unique_fd.h"
 #include "report/cli/refusals.h"
@@ -288,12 +288,9 @@ int FinishLeftovers(const RunOptions& options) {
 
 // What the name of the output may have in it, but for the pid: there is no process yet.
 OutputFields FieldsOfRun(const std::string& name) {
-  timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
   OutputFields fields;
   fields.program = std::string(Basename(name));
-  fields.start_ns = static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +
-                    static_cast<uint64_t>(now.tv_nsec);
+  fields.start_ns = NowNs(CLOCK_REALTIME);
   return fields;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "report/base/clock.h"
 #include "report/base/errno_status.h"
 #include "report/base/unique_fd.h"
 #include "report/base/unlinked_file.h"
@@ -60,12 +61,6 @@ absl::StatusOr<std::unique_ptr<OpenFile>> CopyOf(const OpenFile& raw, const std:
   return std::make_unique<OpenFile>(std::move(file->fd));
 }
 
-uint64_t NowNs() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
-
 // What is packed of it, where somebody does that. nullptr: there is no such file.
 absl::StatusOr<std::unique_ptr<OpenFile>> PackedPart(const std::string& trace) {
   auto packed = OpenRegular(absl::StrCat(trace, kPackedSuffix));
@@ -105,7 +100,7 @@ absl::StatusOr<TraceSnapshot> TakeSnapshot(const std::string& trace, bool may_lo
     // Open before the copy, which it goes with also when the run has ended meanwhile.
     auto packed = is_in_spool && !keeps_newest ? AwaitPackedPart(trace) : PackedPart(trace);
     if (!packed.ok()) return packed.status();
-    snapshot.opened_ns = NowNs();
+    snapshot.opened_ns = NowNs(CLOCK_MONOTONIC);
     if (keeps_newest || (*packed == nullptr && !is_in_spool)) {
       snapshot.source = *std::move(raw);
       return snapshot;

@@ -41,15 +41,6 @@ absl::string_view RoleName(FrameRole role) {
   return "project";
 }
 
-absl::string_view StateName(LeakScan::State state) {
-  switch (state) {
-    case LeakScan::State::kDone: return "done";
-    case LeakScan::State::kCutShort: return "cut_short";
-    case LeakScan::State::kFailed: return "failed";
-  }
-  return "failed";
-}
-
 // Tables in the order of their references: what is pointed to comes first.
 class Writer {
  public:
@@ -311,7 +302,7 @@ void Writer::WriteLeaks() {
   Insert scan_row(database_, "leak_scans", 6);
   for (const LeakScan& scan : analysis().leak_scans) {
     scan_row.Number(scan.number).Number(scan.time_ns).Text(leak::ReasonName(scan.reason))
-        .Text(StateName(scan.state))
+        .Text(leak::StateName(scan.state))
         .TextOrNull(scan.label).TextOrNull(scan.failure).Row();
   }
   Insert row(database_, "leaks", 12);

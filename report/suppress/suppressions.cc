@@ -10,10 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "report/base/path.h"
 #include "report/names/fingerprint.h"
 #include "report/names/frames_filter.h"
 #include "report/names/function_name.h"
-#include "report/render/view.h"
 #include "report/suppress/runtime_suppressions.h"
 #include "report/suppress/text_file.h"
 
@@ -157,7 +157,7 @@ bool FrameMatches(const FramePattern& pattern, const MemcheckFrame& frame) {
     case FramePattern::What::kSource:
       if (frame.file.empty() || (pattern.line != 0 && pattern.line != frame.line)) return false;
       return WildcardMatches(pattern.text, frame.file) ||
-             WildcardMatches(pattern.text, render::FileNameOf(frame.file));
+             WildcardMatches(pattern.text, FileNameOf(frame.file));
     case FramePattern::What::kFunction:
       break;
   }

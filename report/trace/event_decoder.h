@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "format/event_words.h"
+#include "report/trace/record_text.h"
 
 namespace memtrace::report {
 
@@ -92,8 +93,6 @@ class ExtendedEvent {
   uint32_t slot() const;
 
  private:
-  static constexpr size_t kLongestText = 4096;
-
   const uint64_t* words_;
   uint32_t count_;
 };

@@ -5,18 +5,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "report/base/clock.h"
 #include "report/trace/file_header.h"
 #include "report/trace/file_writers.h"
 #include "report/trace/live_trace.h"
 
 namespace memtrace::report {
 namespace {
-
-uint64_t MonotonicNs() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
 
 absl::Status ChangedAt(uint64_t offset) {
   return absl::DataLossError(
@@ -34,7 +29,7 @@ absl::StatusOr<std::unique_ptr<TraceReader>> TraceReader::OpenByName(const std::
   const bool is_live =
       header.ok() && (header->flags & format::kFilePacked) == 0 &&
       (WritersOf((*source)->fd()) == Writers::kSome || IsMappedBy(header->pid, path));
-  return FromSource(*std::move(source), path, is_live ? MonotonicNs() : 0);
+  return FromSource(*std::move(source), path, is_live ? NowNs(CLOCK_MONOTONIC) : 0);
 }
 
 absl::StatusOr<std::unique_ptr<TraceReader>> TraceReader::Open(const std::string& path) {

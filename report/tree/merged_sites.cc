@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/escaping.h"
 #include "format/trace_format.h"
 #include "report/tree/add_totals.h"
 
@@ -13,14 +12,6 @@ namespace {
 
 constexpr uint32_t kKeptFlags =
     format::kModuleExecutable | format::kModuleTracer | format::kModuleVdso;
-
-std::string BuildIdOf(const Analysis& analysis) {
-  if (!analysis.process.build_id.empty()) return analysis.process.build_id;
-  for (const ModuleInfo& module : analysis.modules) {
-    if (module.flags & format::kModuleExecutable) return absl::BytesToHexString(module.build_id);
-  }
-  return "";
-}
 
 void AddSite(const Site& from, Site* to) {
   const bool first = to->allocations == 0;
@@ -151,7 +142,7 @@ uint32_t MergedSites::FileOf(const ModuleInfo& module) {
 size_t MergedSites::Add(const AnalyzedTrace& trace) {
   const Analysis& from = trace.analysis;
   const auto [found, is_new] = executable_index_.try_emplace(
-      {from.process.executable, BuildIdOf(from)}, executables_.size());
+      {from.process.executable, ProcessBuildId(from.process, from.modules)}, executables_.size());
   if (is_new) {
     MergedExecutable& made = executables_.emplace_back();
     made.path = from.process.executable;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "report/base/path.h"
 #include "report/leak/leak_kinds.h"
 #include "report/render/lines.h"
 #include "report/render/table.h"

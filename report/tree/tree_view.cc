@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "report/base/path.h"
 
 namespace memtrace::report {
 
@@ -22,7 +23,7 @@ absl::StatusOr<TreeView> TreeView::Create(const TreeAnalysis& analysis,
   const std::vector<MergedExecutable>& all = analysis.sites.executables();
   std::set<std::string> names;
   for (size_t i = 0; i < all.size(); ++i) {
-    const absl::string_view name = render::FileNameOf(all[i].path);
+    const absl::string_view name = FileNameOf(all[i].path);
     names.emplace(name);
     if (executable.empty() || executable == all[i].path || executable == name) {
       view.order_.push_back(i);

@@ -1,13 +1,12 @@
 #include "report/trend/command_trend.h"
 
-#include <time.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "report/base/clock.h"
 #include "report/base/memory_limit.h"
 #include "report/cli/common_options.h"
 #include "report/cli/exit_status.h"
@@ -80,9 +79,7 @@ absl::Status Add(const Flags& flags, bool* skipped) {
     return known;
   Night night;
   night.label = flags.label;
-  timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  night.added_realtime_ns = int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
+  night.added_realtime_ns = static_cast<int64_t>(NowNs(CLOCK_REALTIME));
   night.run = *std::move(run);
   return AppendNight(flags.paths.back(), night);
 }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "report/base/path.h"
 #include "report/html/page.h"
 #include "report/leak/leak_kinds.h"
 #include "report/leak/leak_scans.h"
@@ -72,7 +73,7 @@ std::string FrameLine(const render::LossFrame& frame, const Style& style, size_t
     place = absl::StrCat("  ", frame.file);
     if (frame.line != 0) absl::StrAppend(&place, ":", frame.line);
   } else if (!frame.function.empty() && !frame.object.empty()) {
-    place = absl::StrCat("  ", render::FileNameOf(frame.object));
+    place = absl::StrCat("  ", FileNameOf(frame.object));
   }
   name = style.Name(name);
   place = style.Name(place);

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "report/base/path.h"
 #include "report/names/fingerprint.h"
 #include "report/names/frames_filter.h"
 #include "report/names/function_name.h"
@@ -16,15 +17,13 @@ namespace {
 
 using render::LossFrame;
 
-absl::string_view FileName(absl::string_view path) { return render::FileNameOf(path); }
-
 bool HasNoName(const LossFrame& frame) { return frame.function.empty() || frame.function == "???"; }
 
 // Where the kernel starts the loader, whose code there calls the constructors of libraries:
 // Valgrind has no name for it.
 bool IsStartOfLoader(const LossFrame& frame) {
   if (frame.function == "_dl_start_user") return true;
-  const absl::string_view file = FileName(frame.object);
+  const absl::string_view file = FileNameOf(frame.object);
   return HasNoName(frame) && (absl::StartsWith(file, "ld-") || absl::StartsWith(file, "ld.so"));
 }
 
@@ -36,7 +35,7 @@ bool IsOuterEnd(const LossFrame& frame, const std::string& bare) {
 std::string NameOf(const LossFrame& frame) {
   if (!HasNoName(frame)) return BareFunction(frame.function);
   // The loader's name for a library and that of its file differ behind ".so".
-  absl::string_view object = FileName(frame.object);
+  absl::string_view object = FileNameOf(frame.object);
   if (const size_t version = object.find(".so."); version != object.npos) {
     object = object.substr(0, version + 3);
   }
@@ -50,7 +49,7 @@ bool IsReturnFromSignal(const LossFrame& frame) {
 }
 
 bool IsMemchecks(const LossFrame& frame) {
-  return absl::StrContains(FileName(frame.object), "vgpreload_");
+  return absl::StrContains(FileNameOf(frame.object), "vgpreload_");
 }
 
 // The name without what compilers of other languages put around it and debug information
@@ -144,13 +143,13 @@ StackWords WordsOf(const render::Loss& loss, MatchStage stage) {
         case MatchStage::kLines:
         case MatchStage::kCalls:
           out.words.push_back(
-              absl::StrCat(name, "\t", FileName(innermost.file), "\t", innermost.line));
+              absl::StrCat(name, "\t", FileNameOf(innermost.file), "\t", innermost.line));
           break;
         case MatchStage::kPlaces:
           out.words.push_back(
               innermost.file.empty() || innermost.line == 0
                   ? name
-                  : absl::StrCat("\t", FileName(innermost.file), "\t", innermost.line));
+                  : absl::StrCat("\t", FileNameOf(innermost.file), "\t", innermost.line));
           break;
         case MatchStage::kFunctions:
           out.words.push_back(name);
