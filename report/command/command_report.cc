@@ -44,6 +44,19 @@ namespace {
 
 using namespace render;  // NOLINT: this file joins the two
 
+TextOptions TextOptionsOf(const ReportFlags& flags, const ReportOptions& options, int fd) {
+  TextOptions text;
+  text.style = StyleFor(fd, options.color, flags.width);
+  text.top = options.text_top;
+  text.sort = options.sort;
+  text.full = flags.full;
+  text.sections = options.sections;
+  text.timeline_by = options.timeline_by;
+  // Else this is part of memtrace leaks, which asks for a scan of its own.
+  text.has_scan_option = LiveTrace::Find(flags.file) == nullptr;
+  return text;
+}
+
 // Renders what was analyzed into `out`.
 absl::Status Render(const ReportFlags& flags, const ReportOptions& options,
                     const ReportView& view, const GraphView* graph, Output& out) {
@@ -51,16 +64,8 @@ absl::Status Render(const ReportFlags& flags, const ReportOptions& options,
   if (!known.ok()) return known;
   switch (options.format) {
     case ReportFormat::kText: {
-      TextOptions text;
-      text.style = StyleFor(out.fd(), options.color, flags.width);
-      text.top = options.text_top;
-      text.sort = options.sort;
-      text.full = flags.full;
-      text.sections = options.sections;
+      const TextOptions text = TextOptionsOf(flags, options, out.fd());
       // A question about some blocks has its answer alone.
-      text.timeline_by = options.timeline_by;
-      // Else this is part of memtrace leaks, which asks for a scan of its own.
-      text.has_scan_option = LiveTrace::Find(flags.file) == nullptr;
       if (graph == nullptr || flags.questions.summary) out.Write(RenderText(view, text));
       if (graph != nullptr) out.Write(GraphText(*graph, text));
       break;
@@ -119,24 +124,37 @@ absl::Status Render(const ReportFlags& flags, const ReportOptions& options,
   return out.Commit();
 }
 
-absl::Status Suppress(const ReportFlags& flags, const ReportOptions& options,
-                      const ReportView& view, const leak::HeldScan* held,
-                      suppress::Suppressions* suppressions, const StackTable& stacks,
-                      Analysis* analysis) {
-  if (flags.suppressions.empty()) return absl::OkStatus();
-  if (view.leak_scan() == nullptr) {
+// The scan that `view`, which is of `analysis`, is about; nullptr: it is about none.
+LeakScan* ChosenScan(const ReportView& view, Analysis* analysis) {
+  for (LeakScan& scan : analysis->leak_scans) {
+    if (&scan == view.leak_scan()) return &scan;
+  }
+  return nullptr;
+}
+
+// Chooses the scan that `view`, which is of `analysis`, is about, and marks there what the user
+// suppresses and what is the runtime's own. `held`: nullptr, or that scan.
+absl::Status PrepareLeaks(const ReportFlags& flags, const ReportOptions& options,
+                          const leak::HeldScan* held, suppress::Suppressions* suppressions,
+                          ReportView* view, Analysis* analysis) {
+  const absl::Status status = view->ChooseLeaks(options.scan, options.leak_kinds);
+  if (!status.ok()) return status;
+  LeakScan* const scan = ChosenScan(*view, analysis);
+  if (scan == nullptr && !flags.suppressions.empty()) {
     return absl::NotFoundError(absl::StrCat("--suppressions: is for what a memory scan found, and ",
                                             flags.file, " has none: ",
                                             leak::WhyNoScan(*analysis)));
   }
-  for (LeakScan& scan : analysis->leak_scans) {
-    if (&scan != view.leak_scan()) continue;
-    suppress::SuppressRecords(view, suppressions, &scan);
+  if (scan == nullptr) return absl::OkStatus();
+  if (!flags.suppressions.empty()) {
+    suppress::SuppressRecords(*view, suppressions, scan);
     if (held != nullptr && flags.suppress_children) {
-      suppress::SuppressWhatTheyLeadTo(*held, stacks, options.analyze.leaks.resolution, &scan);
+      suppress::SuppressWhatTheyLeadTo(*held, view->symbols().stacks(),
+                                       options.analyze.leaks.resolution, scan);
     }
-    scan.suppressions = suppress::Used(*suppressions);
+    scan->suppressions = suppress::Used(*suppressions);
   }
+  suppress::MarkOfRuntime(*view, scan);
   return absl::OkStatus();
 }
 
@@ -282,11 +300,7 @@ absl::Status WriteSeries(const ReportFlags& flags, const ReportOptions& options,
   absl::StatusOr<Output> out = Output::Open(flags.output);
   if (!out.ok()) return out.status();
   if (options.format == ReportFormat::kText) {
-    TextOptions text;
-    text.style = StyleFor(out->fd(), options.color, flags.width);
-    text.top = options.text_top;
-    text.full = flags.full;
-    out->Write(SeriesText(view, text));
+    out->Write(SeriesText(view, TextOptionsOf(flags, options, out->fd())));
   } else if (options.format == ReportFormat::kCsv) {
     SeriesCsv(view, options.csv_top, *out);
   } else {
@@ -401,8 +415,7 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
 
   const StackTable& stacks = *trace->stacks;
   const SiteSymbols& symbols = LeakUntilExit(SiteSymbols(
-      trace->analysis, stacks,
-      SymbolizeBy(&symbolizer),
+      trace->analysis, stacks, SymbolizeBy(&symbolizer),
       [&](double share) { progress.Report("symbolizing", share); }, questions.Stacks()));
   auto& view = LeakUntilExit(ViewOf(trace->analysis, symbols, options->frames, summary));
   if (!view.ok()) return view.status();
@@ -423,14 +436,9 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
     WarnAboutLosses(flags, options->format, trace->analysis.coverage);
     return WriteSeries(flags, *options, *view);
   }
-  status = view->ChooseLeaks(options->scan, options->leak_kinds);
-  if (!status.ok()) return status;
   Analysis& viewed = view->filtered() ? chosen.analysis : trace->analysis;
-  status = Suppress(flags, *options, *view, questions.held(), &suppressions, stacks, &viewed);
+  status = PrepareLeaks(flags, *options, questions.held(), &suppressions, &*view, &viewed);
   if (!status.ok()) return status;
-  for (LeakScan& scan : viewed.leak_scans) {
-    if (&scan == view->leak_scan()) suppress::MarkOfRuntime(*view, &scan);
-  }
   status = questions.Answer(*view, stacks, options->analyze.leaks.resolution, &symbolizer);
   if (!status.ok()) return status;
   progress.Clear();
