@@ -253,6 +253,23 @@ absl::Status RefuseIdleOptions(const ReportFlags& flags, const ReportOptions& op
   using enum ReportFormat;
   const ReportFormat format = options.format;
   absl::Status status;  // of the first that is refused
+  if (format == kHeaptrack) {
+    for (const auto& [option, value] :
+         {std::pair("--thread", &flags.thread), std::pair("--size", &flags.size),
+          std::pair("--lifetime", &flags.lifetime), std::pair("--age", &flags.age)}) {
+      if (value->empty()) continue;
+      status.Update(absl::InvalidArgumentError(
+          absl::StrCat(option, ": --format heaptrack has the events of all threads and blocks")));
+    }
+  }
+  if (flags.questions.any()) {
+    status.Update(RequireFormat("--graph, --why and --who-points-at are", {kText, kJson}, format));
+  }
+  if (flags.suppress_children && flags.suppressions.empty()) {
+    status.Update(absl::InvalidArgumentError("--suppress-children needs --suppressions FILE"));
+  }
+  if (!flags.suppressions.empty())
+    status.Update(RequireFormat("--suppressions: is", {kText, kJson, kCsv}, format));
   if (options.scan != 0) {
     status.Update(RequireFormat(
         "--scan: is", {kText, kJson, kCsv, kHtml}, format,
@@ -333,15 +350,6 @@ absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags) {
   options.analyze.jobs = static_cast<unsigned>(flags.jobs);
   status = ParseFilters(flags, &options);
   if (!status.ok()) return status;
-  if (options.format == ReportFormat::kHeaptrack) {
-    for (const auto& [option, value] :
-         {std::pair("--thread", &flags.thread), std::pair("--size", &flags.size),
-          std::pair("--lifetime", &flags.lifetime), std::pair("--age", &flags.age)}) {
-      if (value->empty()) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat(option, ": --format heaptrack has the events of all threads and blocks"));
-    }
-  }
   options.analyze.keep_live_blocks =
       options.format == ReportFormat::kMtrace || options.format == ReportFormat::kSqlite;
 
@@ -349,20 +357,6 @@ absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags) {
   if (!status.ok()) return status;
   status = ParseTables(flags, &options);
   if (!status.ok()) return status;
-  if (flags.questions.any()) {
-    status = RequireFormat("--graph, --why and --who-points-at are",
-                           {ReportFormat::kText, ReportFormat::kJson}, options.format);
-    if (!status.ok()) return status;
-  }
-  if (flags.suppress_children && flags.suppressions.empty()) {
-    return absl::InvalidArgumentError("--suppress-children needs --suppressions FILE");
-  }
-  if (!flags.suppressions.empty()) {
-    status = RequireFormat("--suppressions: is",
-                           {ReportFormat::kText, ReportFormat::kJson, ReportFormat::kCsv},
-                           options.format);
-    if (!status.ok()) return status;
-  }
 
   if (flags.full) options.json_top = options.html_top = kAllRows;
   if (flags.top.has_value()) {

@@ -71,9 +71,9 @@ void AddReportOptions(CLI::App* command, render::ReportFlags* flags) {
   command
       ->add_option("--table,--tables", flags->tables,
                    "text: summary leaks growing sites growth faults\n"
-                   "pressure temporary lifetimes reallocs (and pairs\n"
-                   "that do not match) sizes modules threads mappings,\n"
-                   "separated by commas;\n"
+                   "pressure invalid-frees temporary lifetimes\n"
+                   "reallocs (and pairs that do not match) sizes\n"
+                   "modules threads mappings, separated by commas;\n"
                    "csv: one of sites leaks timeline threads mappings\n"
                    "sizes lifetimes reallocs modules exchanges\n"
                    "site-sizes timeline-by-site (-thread, -module,\n"
