@@ -17,7 +17,6 @@ namespace {
 
 using namespace render;  // NOLINT: this file is a part of it
 
-constexpr size_t kWide = 110;
 constexpr size_t kNotesShown = 5;
 
 uint64_t Whole(double value) {
@@ -78,7 +77,7 @@ class DiffText {
  public:
   DiffText(const RunDiff& diff, const TextOptions& text)
       : diff_(diff), old_(*diff.old_run), new_(*diff.new_run), text_(text), style_(text.style),
-        wide_(style_.width >= kWide), estimated_(old_.sampled || new_.sampled) {}
+        wide_(style_.wide()), estimated_(old_.sampled || new_.sampled) {}
 
   std::string Runs() const {
     Lines lines(text_);

@@ -6,7 +6,6 @@
 #ifndef MEMTRACE_REPORT_RENDER_NUMBERS_H_
 #define MEMTRACE_REPORT_RENDER_NUMBERS_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -20,9 +19,10 @@ namespace memtrace::report::render {
 
 class Numbers {
  public:
+  Numbers(const Style& style, bool estimated, bool waste_is_known)
+      : wide_(style.wide()), about_(estimated ? "~" : ""), waste_is_known_(waste_is_known) {}
   Numbers(const ReportView& view, const Style& style)
-      : wide_(style.width >= kWide), about_(view.sampled() ? "~" : ""),
-        waste_is_known_(view.analysis().process.waste_is_known()) {}
+      : Numbers(style, view.sampled(), view.analysis().process.waste_is_known()) {}
 
   // In a table: short where the terminal is narrow, so that names have room.
   std::string Bytes(uint64_t n) const {
@@ -62,7 +62,6 @@ class Numbers {
   }
 
  private:
-  static constexpr size_t kWide = 110;
   absl::string_view about(uint64_t n) const { return n == 0 ? "" : about_; }
 
   const bool wide_;

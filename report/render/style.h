@@ -23,6 +23,8 @@ struct Style {
   bool color = false;
   bool utf8 = false;
 
+  // Below this, space is for names, and not between numbers, which are short then.
+  bool wide() const { return width >= 110; }
   std::string Paint(Ink ink, absl::string_view text) const;
   // A name from the trace, safe to print.
   std::string Name(absl::string_view name) const;

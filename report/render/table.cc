@@ -10,7 +10,6 @@
 namespace memtrace::report::render {
 namespace {
 
-constexpr size_t kNarrow = 110;  // below this, space is for names and not between numbers
 constexpr size_t kGoodLast = 16;  // below this a name says little: space is for it, too
 constexpr size_t kMinLast = 8;  // below this it says nothing
 
@@ -33,7 +32,7 @@ std::string TextTable::Render(const Style& style, size_t indent) const {
     used += width;
   }
   // Names in two neighbouring columns need two blanks to be told apart.
-  const bool crowded = columns_.size() >= 6 && style.width < kNarrow;
+  const bool crowded = columns_.size() >= 6 && !style.wide();
   const bool named = !last_header_.empty();  // else a bar, which may be short
   const size_t wanted = named ? kGoodLast : kMinLast;
   const size_t gap = crowded || used + 2 * columns_.size() + wanted > style.width ? 1 : 2;

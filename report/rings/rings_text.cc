@@ -16,13 +16,10 @@
 namespace memtrace::report::rings {
 namespace {
 
-constexpr size_t kWide = 110;
-
 class Tree {
  public:
   explicit Tree(const RingsOptions& options)
-      : options_(options), wide_(options.style.width >= kWide),
-        cell_(wide_ ? 11 : 6) {
+      : options_(options), wide_(options.style.wide()), cell_(wide_ ? 11 : 6) {
     const bool fixed = options.weight.fixed != Weight::Fixed::kNone;
     // The column by which the tree is sorted comes first, whatever it is.
     columns_.push_back(options.weight);

@@ -10,6 +10,7 @@
 #include "report/base/path.h"
 #include "report/leak/leak_kinds.h"
 #include "report/render/lines.h"
+#include "report/render/numbers.h"
 #include "report/render/table.h"
 #include "report/tree/run_span.h"
 #include "report/tree/tree_rows.h"
@@ -32,7 +33,7 @@ class TreeText {
  public:
   TreeText(const TreeView& view, const TreeTextOptions& options)
       : view_(view), analysis_(view.analysis()), options_(options), style_(options.text.style),
-        wide_(style_.width >= 110), about_(analysis_.sample_bytes != 0 ? "~" : "") {}
+        numbers_(style_, analysis_.sample_bytes != 0, /*waste_is_known=*/false) {}
 
   std::string Summary() const;
   std::string Processes() const;
@@ -41,25 +42,8 @@ class TreeText {
   std::string Sites(bool leaks, bool sites) const;
 
  private:
-  // `about`: what stands before an estimate.
-  std::string Bytes(uint64_t n, absl::string_view about) const {
-    return absl::StrCat(n == 0 ? "" : about, wide_ ? words::HumanBytes(n) : words::ShortBytes(n));
-  }
-  std::string Events(uint64_t n, absl::string_view about) const {
-    return absl::StrCat(n == 0 ? "" : about,
-                        wide_ && about.empty() ? words::Count(n) : words::ShortCount(n));
-  }
-  static absl::string_view AboutOf(const ProcessInfo& process) {
-    return process.sample_bytes != 0 ? "~" : "";
-  }
-  std::string Amount(uint64_t n) const {
-    return about_.empty() ? words::ExactOrHumanBytes(n)
-                          : absl::StrCat(about_, words::HumanBytes(n));
-  }
-  std::string Number(uint64_t n, absl::string_view noun) const {
-    return about_.empty() || n == 0
-               ? words::Plural(n, noun)
-               : absl::StrCat(about_, words::ShortCount(n), " ", noun, n == 1 ? "" : "s");
+  Numbers NumbersOf(const ProcessInfo& process) const {
+    return Numbers(style_, process.sample_bytes != 0, process.waste_is_known());
   }
   std::string Ends() const;
   std::string Lost() const;
@@ -77,8 +61,7 @@ class TreeText {
   const TreeAnalysis& analysis_;
   const TreeTextOptions& options_;
   const Style& style_;
-  const bool wide_;
-  const absl::string_view about_;
+  const Numbers numbers_;  // of sums over all processes, in which waste is not told
 };
 
 std::string TreeText::Ends() const {
@@ -160,12 +143,13 @@ std::string TreeText::Summary() const {
     lines.Add("Started", absl::StrCat(words::DateTime(span.start_realtime_ns), ", the last ended ",
                                       words::Duration(span.duration_ns), " later"));
   }
-  lines.Add("Heap", absl::StrCat(Number(totals.allocations, "allocation"), ", ",
-                                 Number(totals.frees, "free"), ", ",
-                                 Amount(totals.bytes_allocated), " in all"));
-  lines.Add("Peak", absl::StrCat(Amount(totals.peak_live_bytes), " in the largest process"));
-  lines.Add("Unfreed", absl::StrCat(Amount(totals.live_bytes), " in ",
-                                    Number(totals.live_blocks, "block"),
+  lines.Add("Heap", absl::StrCat(numbers_.Plural(totals.allocations, "allocation"), ", ",
+                                 numbers_.Plural(totals.frees, "free"), ", ",
+                                 numbers_.Amount(totals.bytes_allocated), " in all"));
+  lines.Add("Peak",
+            absl::StrCat(numbers_.Amount(totals.peak_live_bytes), " in the largest process"));
+  lines.Add("Unfreed", absl::StrCat(numbers_.Amount(totals.live_bytes), " in ",
+                                    numbers_.Plural(totals.live_blocks, "block"),
                                     " at the ends of the processes"));
   if (totals.live_blocks > 0 || analysis_.scanned > 0) lines.Add("Lost", Lost());
   if (analysis_.leaks[static_cast<size_t>(LeakKind::kDefinite)].blocks > 0) {
@@ -311,18 +295,19 @@ std::string TreeText::RowText(const TreeRow& row, size_t width) const {
 
 std::string TreeText::Processes() const {
   if (analysis_.images.empty()) return "";
-  const bool full = options_.text.full;
+  const bool full = options_.text.full, wide = style_.wide();
   const TreeRows tree =
       LayOutTree(analysis_.images, analysis_.tree, full ? SIZE_MAX : options_.text.top,
                  full ? SIZE_MAX : std::max(kMostRows, options_.text.top));
-  TextTable table({{wide_ ? "allocations" : "allocs"}, {"total"}, {"live"}, {"peak"}, {"time"},
+  TextTable table({{wide ? "allocations" : "allocs"}, {"total"}, {"live"}, {"peak"}, {"time"},
                    {"end", /*left=*/true}},
                   "process");
   for (const TreeRow& row : tree.rows) {
     const ProcessInfo& process = analysis_.images[row.image].process;
-    const absl::string_view about = row.more > 0 ? about_ : AboutOf(process);
-    table.AddRow({Events(row.allocations, about), Bytes(row.bytes, about), Bytes(row.live, about),
-                  Bytes(row.peak, about), row.more > 0 ? "" : words::Duration(process.duration_ns),
+    const Numbers numbers = row.more > 0 ? numbers_ : NumbersOf(process);
+    table.AddRow({numbers.Events(row.allocations), numbers.Bytes(row.bytes),
+                  numbers.Bytes(row.live), numbers.Bytes(row.peak),
+                  row.more > 0 ? "" : words::Duration(process.duration_ns),
                   row.more > 0         ? ""
                   : process.imported() ? "log"
                                        : words::ShortEnd(process)},
@@ -331,7 +316,7 @@ std::string TreeText::Processes() const {
   std::string out = absl::StrCat(
       Heading(options_.text, "PROCESSES",
               absl::StrCat(words::Count(analysis_.tree.processes),
-                           wide_ ? ", the parent above its children" : "; bytes in K = 1024")),
+                           wide ? ", the parent above its children" : "; bytes in K = 1024")),
       table.Render(style_, 2));
   if (tree.images_left_out > 0) {
     absl::StrAppend(
@@ -355,8 +340,9 @@ std::string TreeText::NameOf(const MergedExecutable& executable) const {
 
 std::string TreeText::Executables() const {
   if (view_.executables().empty()) return "";
-  TextTable table({{"traces"}, {wide_ ? "allocations" : "allocs"}, {"total"}, {"live"},
-                   {wide_ ? "most live" : "max"}, {wide_ ? "largest peak" : "peak"}},
+  const bool wide = style_.wide();
+  TextTable table({{"traces"}, {wide ? "allocations" : "allocs"}, {"total"}, {"live"},
+                   {wide ? "most live" : "max"}, {wide ? "largest peak" : "peak"}},
                   "executable");
   const size_t shown = options_.text.full
                            ? view_.executables().size()
@@ -364,10 +350,10 @@ std::string TreeText::Executables() const {
   for (size_t i = 0; i < shown; ++i) {
     const MergedExecutable& one = view_.executable(view_.executables()[i]);
     const Totals& totals = one.analysis.totals;
-    const absl::string_view about = AboutOf(one.analysis.process);
-    table.AddRow({words::Count(one.images), Events(totals.allocations, about),
-                  Bytes(totals.bytes_allocated, about), Bytes(totals.live_bytes, about),
-                  Bytes(one.most_live_bytes, about), Bytes(one.most_peak_bytes, about)},
+    const Numbers numbers = NumbersOf(one.analysis.process);
+    table.AddRow({words::Count(one.images), numbers.Events(totals.allocations),
+                  numbers.Bytes(totals.bytes_allocated), numbers.Bytes(totals.live_bytes),
+                  numbers.Bytes(one.most_live_bytes), numbers.Bytes(one.most_peak_bytes)},
                  [this, &one](size_t width) {
                    const std::string name = style_.Name(NameOf(one));
                    return options_.text.full ? name
@@ -376,8 +362,8 @@ std::string TreeText::Executables() const {
   }
   return absl::StrCat(
       Heading(options_.text, "EXECUTABLES",
-              wide_ ? "sums over their processes"
-                    : "sums; max: live in one; peak: of one"),
+              wide ? "sums over their processes"
+                   : "sums; max: live in one; peak: of one"),
       table.Render(style_, 2),
       MoreLine(options_.text, view_.executables().size(), shown, "executable"));
 }

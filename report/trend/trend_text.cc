@@ -18,12 +18,10 @@ namespace {
 
 using namespace render;  // NOLINT: this file is a part of it
 
-constexpr size_t kWide = 110;
-
 class TrendText {
  public:
   TrendText(const Trend& trend, const TextOptions& text)
-      : trend_(trend), text_(text), style_(text.style), wide_(style_.width >= kWide),
+      : trend_(trend), text_(text), style_(text.style), wide_(style_.wide()),
         columns_(wide_ ? 30 : 14) {
     for (const Night* night : trend.nights) estimated_ |= night->run.sampled;
   }
