@@ -12,6 +12,7 @@
 
 #include <dlfcn.h>
 
+#include "format/notes.h"
 #include "preload/arch/arch.h"
 #include "preload/coverage_notes.h"
 #include "preload/exported.h"
@@ -52,9 +53,8 @@ extern "C" [[gnu::used]] ENTERED void memtrace_before_dlopen(const char* file, i
   memtrace::NoticeUnseenCloses();
   if (file == nullptr || (mode & RTLD_DEEPBIND) == 0) return;
   memtrace::unwind::ExpectUnseenCloses();
-  AddNote(Shown(file),
-          " was opened with RTLD_DEEPBIND: what it allocates and frees by libc's malloc "
-          "is not in this trace");
+  AddNote(Shown(file), memtrace::format::kOpenedWithDeepBind,
+          ": what it allocates and frees by libc's malloc is not in this trace");
 }
 
 extern "C" [[gnu::used]] ENTERED void memtrace_before_dlmopen(Lmid_t space, const char* file, int) {

@@ -6,24 +6,28 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
+#include "format/notes.h"
 #include "report/words/units.h"
 
 namespace memtrace::report {
 namespace {
 
+// format::kOpenedWithDeepBind, of several.
+constexpr char kWereOpenedWithDeepBind[] = " were opened with RTLD_DEEPBIND";
+
 // "FILE was opened with RTLD_DEEPBIND: what it allocates ...": PHP opens its extensions so, and
 // sixteen such notes say what one does.
 std::vector<std::string> WithOneForAllFiles(const std::vector<std::string>& notes) {
-  static constexpr char kOpened[] = " was opened with RTLD_DEEPBIND";
   constexpr size_t kNamed = 3;
   std::vector<std::string> together, files;
   size_t place = 0;
   for (const std::string& note : notes) {
-    const size_t at = note.find(kOpened);
+    const size_t at = note.find(format::kOpenedWithDeepBind);
     if (at == note.npos) {
       together.push_back(note);
       continue;
@@ -43,9 +47,8 @@ std::vector<std::string> WithOneForAllFiles(const std::vector<std::string>& note
       more == 0 ? absl::StrCat(absl::StrJoin(absl::MakeSpan(files).first(files.size() - 1), ", "),
                                " and ", files.back())
                 : absl::StrCat(absl::StrJoin(files, ", "), " and ", more, " more");
-  absl::StrAppend(&together[place],
-                  " were opened with RTLD_DEEPBIND: what they allocate and free by libc's malloc "
-                  "is not in this trace");
+  absl::StrAppend(&together[place], kWereOpenedWithDeepBind,
+                  ": what they allocate and free by libc's malloc is not in this trace");
   return together;
 }
 
@@ -192,6 +195,11 @@ const std::string& NoteOfMany(const Coverage& coverage, const std::string& note)
   const auto timed =
       std::ranges::find(coverage.timed_notes, note, &std::pair<std::string, std::string>::first);
   return timed == coverage.timed_notes.end() ? note : timed->second;
+}
+
+bool TellsOfDeepBind(const std::string& note) {
+  return absl::StrContains(note, format::kOpenedWithDeepBind) ||
+         absl::StrContains(note, kWereOpenedWithDeepBind);
 }
 
 bool AllRecorded(const Coverage& coverage) {

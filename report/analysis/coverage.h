@@ -41,6 +41,9 @@ std::vector<std::string> CoverageNotes(const Analysis& analysis);
 // those of workers that did the same differ.
 const std::string& NoteOfMany(const Coverage& coverage, const std::string& note);
 
+// Whether one of `coverage.notes` is about libraries whose calls of malloc pass by.
+bool TellsOfDeepBind(const std::string& note);
+
 // "Nothing" is good news only where everything was recorded.
 bool AllRecorded(const Coverage& coverage);
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "format/notes.h"
 #include "report/base/path.h"
 
 namespace memtrace::report::leak {
@@ -38,9 +39,9 @@ std::string NameOf(const ScanHintRange& code, const Scan& scan, const TraceMetad
   return "a library";
 }
 
-// The file that was opened, by its name, from a note as interpose_dlopen.cc writes it.
+// The file that was opened, by its name; empty: the note tells of none.
 absl::string_view DeepboundIn(absl::string_view note) {
-  const size_t at = note.find(" was opened with RTLD_DEEPBIND");
+  const size_t at = note.find(format::kOpenedWithDeepBind);
   return at == note.npos ? "" : FileNameOf(note.substr(0, at));
 }
 

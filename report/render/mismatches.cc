@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "report/analysis/coverage.h"
 
 namespace memtrace::report::render {
 namespace {
@@ -144,9 +145,7 @@ static bool BlocksPassBy(const Analysis& analysis) {
   return std::ranges::any_of(
              analysis.leak_scans,
              [](const LeakScan& scan) { return scan.allocations_unseen && scan.frees_unseen; }) ||
-         std::ranges::any_of(analysis.coverage.notes, [](const std::string& note) {
-           return absl::StrContains(note, " opened with RTLD_DEEPBIND");
-         });
+         std::ranges::any_of(analysis.coverage.notes, TellsOfDeepBind);
 }
 
 CxxOperators CxxOperatorsOf(const Analysis& analysis) {

@@ -32,10 +32,9 @@ void AddCoverage(const ReportView& view, const TextOptions& options, Lines* line
                                    ? " lost, as the log says"
                                    : " lost: the library could not write them"));
   }
-  if (coverage.truncated) {
-    bad.push_back(absl::StrCat("the trace is incomplete",
-                               coverage.damage.empty() ? "" : ": ",
-                               words::EscapeControls(coverage.damage)));
+  for (const std::string& text :
+       MissingTexts(/*dropped_events=*/0, coverage.truncated, coverage.damage)) {
+    bad.push_back(words::EscapeControls(text));
   }
   if (coverage.unordered_events > 0) {
     bad.push_back(absl::StrCat(words::Plural(coverage.unordered_events, "event"),
