@@ -68,6 +68,46 @@ Frame FrameOfFunctionModule(const ModuleInfo& module, uint64_t pc) {
   return frame;
 }
 
+// Of code that is outside of every file.
+Frame FrameMadeAtRunTime(uint64_t pc) {
+  Frame frame;
+  frame.offset = pc;
+  frame.role = names::RoleOf(frame, 0);
+  return frame;
+}
+
+// Code that touched memory.
+template <typename Visit>
+void ForEachToucher(const Analysis& analysis, Visit visit) {
+  const FaultDetails& details = analysis.fault_details;
+  for (const FaultSite& site : details.sites) {
+    for (const FaultToucher& toucher : site.touchers) visit(toucher);
+  }
+  for (const FaultMapping& mapping : details.mappings) {
+    for (const FaultToucher& toucher : mapping.touchers) visit(toucher);
+  }
+  for (const FaultToucher& toucher : details.touchers) visit(toucher);
+}
+
+// visit(StackId), of each stack that a report may show; some are none, and many come again.
+template <typename Visit>
+void ForEachStack(const Analysis& analysis, Visit visit) {
+  for (const Site& site : analysis.sites) visit(site.stack);
+  for (const MappingSite& site : analysis.mappings) visit(site.stack);
+  for (const Pool& pool : analysis.pools) visit(pool.stack);
+  for (const RssBridge* bridge : {analysis.resident.Peak(), analysis.resident.End()}) {
+    if (bridge == nullptr) continue;
+    for (const ResidentSite& site : bridge->sites) visit(site.stack);
+  }
+  for (const FaultSite& site : analysis.fault_details.sites) visit(site.stack);
+  for (const FaultMapping& mapping : analysis.fault_details.mappings) visit(mapping.stack);
+  ForEachToucher(analysis, [&visit](const FaultToucher& toucher) { visit(toucher.code); });
+  for (const BlockEnds& ends : analysis.block_ends) visit(ends.to);
+  for (const InvalidFree& story : analysis.invalid_frees.stories) {
+    for (const auto* moment : {&story.allocated, &story.freed, &story.again}) visit(moment->stack);
+  }
+}
+
 }  // namespace
 
 SymbolizeModule SymbolizeBy(symbolizer::SymbolizerProcess* process) {
@@ -85,8 +125,33 @@ SiteSymbols::SiteSymbols(const Analysis& analysis, const StackTable& stacks,
       start_realtime_ns_(analysis.process.start_realtime_ns),
       modules_(analysis.modules) {
   frames_.emplace_back();
+  ForEachToucher(analysis, [this](const FaultToucher& toucher) {
+    if (toucher.code) touching_.insert(AddressOf(stacks_.node(toucher.code)));
+  });
 
-  // Every distinct address, by module.
+  // A file that was loaded more than once is asked once.
+  absl::flat_hash_map<std::pair<absl::string_view, absl::string_view>, size_t> file_index;
+  std::vector<std::vector<Asked>> files;
+  for (auto& [instance, pcs] : CollectAddresses(analysis, more)) {
+    const ModuleInfo* const module = modules_.Instance(instance);
+    if (NameFileless(instance, module, pcs)) continue;
+    const auto [at, is_new] =
+        file_index.try_emplace({module->path, module->build_id}, files.size());
+    if (is_new) files.emplace_back();
+    files[at->second].push_back({module, std::move(pcs)});
+  }
+  for (size_t i = 0; i < files.size(); ++i) {
+    AddModule(files[i], symbolize);
+    if (progress) progress(static_cast<double>(i + 1) / static_cast<double>(files.size()));
+  }
+  FindCalled(analysis, CallersOfNew(analysis, more), symbolize);
+  notes_.Finish();
+  // Needed while frames are added, large, and never again.
+  absl::flat_hash_map<std::string, uint32_t>().swap(identities_);
+}
+
+std::map<uint32_t, std::vector<uint64_t>> SiteSymbols::CollectAddresses(
+    const Analysis& analysis, std::span<const StackId> more) const {
   std::vector<bool> seen(stacks_.size() + 1);
   absl::flat_hash_set<Address> addresses;
   std::vector<StackId> latest(memo_.size());  // that had an address with this hash
@@ -101,83 +166,29 @@ SiteSymbols::SiteSymbols(const Analysis& analysis, const StackTable& stacks,
       addresses.insert(AddressOf(node));
     }
   };
-  for (const Site& site : analysis.sites) collect(site.stack);
-  for (const MappingSite& site : analysis.mappings) collect(site.stack);
-  for (const Pool& pool : analysis.pools) collect(pool.stack);
-  for (const RssBridge* bridge : {analysis.resident.Peak(), analysis.resident.End()}) {
-    if (bridge == nullptr) continue;
-    for (const ResidentSite& site : bridge->sites) collect(site.stack);
-  }
-  for (const FaultSite& site : analysis.fault_details.sites) {
-    collect(site.stack);
-    for (const FaultToucher& toucher : site.touchers) collect(toucher.code);
-  }
-  for (const FaultMapping& mapping : analysis.fault_details.mappings) {
-    collect(mapping.stack);
-    for (const FaultToucher& toucher : mapping.touchers) collect(toucher.code);
-  }
-  for (const FaultToucher& toucher : analysis.fault_details.touchers) collect(toucher.code);
-  for (const BlockEnds& ends : analysis.block_ends) collect(ends.to);
-  for (const InvalidFree& story : analysis.invalid_frees.stories) {
-    for (const auto* moment : {&story.allocated, &story.freed, &story.again})
-      collect(moment->stack);
-  }
+  ForEachStack(analysis, collect);
   for (const StackId stack : more) collect(stack);
-  // Code that touched memory is the tracer's where that was its own.
-  const auto touched = [&](const std::vector<FaultToucher>& touchers) {
-    for (const FaultToucher& toucher : touchers) {
-      if (toucher.code) touching_.insert(AddressOf(stacks_.node(toucher.code)));
-    }
-  };
-  for (const FaultSite& site : analysis.fault_details.sites) touched(site.touchers);
-  for (const FaultMapping& mapping : analysis.fault_details.mappings) touched(mapping.touchers);
-  touched(analysis.fault_details.touchers);
 
-  absl::flat_hash_map<uint32_t, std::vector<uint64_t>> by_module;
-  for (const Address& address : addresses) by_module[address.first].push_back(address.second);
-  std::vector<uint32_t> order;  // so that notes and frames do not depend on hashing
-  for (const auto& [instance, pcs] : by_module) order.push_back(instance);
-  std::sort(order.begin(), order.end());
+  std::map<uint32_t, std::vector<uint64_t>> by_instance;
+  for (const Address& address : addresses) by_instance[address.first].push_back(address.second);
+  for (auto& [instance, pcs] : by_instance) std::sort(pcs.begin(), pcs.end());
+  return by_instance;
+}
 
-  // A file that was loaded more than once is asked once.
-  absl::flat_hash_map<std::pair<absl::string_view, absl::string_view>, size_t> file_index;
-  std::vector<std::vector<Asked>> files;
-  for (const uint32_t instance : order) {
-    std::vector<uint64_t>& pcs = by_module[instance];
-    std::sort(pcs.begin(), pcs.end());
-    const ModuleInfo* const module = modules_.Instance(instance);
-    if (instance == format::kNoModule) {
-      for (const uint64_t pc : pcs) AddMarker({instance, pc});
-    } else if (module == nullptr) {
-      for (const uint64_t pc : pcs) {  // code outside of every file: made at run time
-        Frame frame;
-        frame.offset = pc;
-        frame.role = names::RoleOf(frame, 0);
-        const uint32_t begin = next_frame();
-        AddFrame(std::move(frame));
-        SetRun({instance, pc}, begin);
-      }
-    } else if (format::IsFunctionModule(module->path)) {
-      for (const uint64_t pc : pcs) {
-        const uint32_t begin = next_frame();
-        AddFrame(FrameOfFunctionModule(*module, pc));
-        SetRun({instance, pc}, begin);
-      }
-    } else {
-      const auto [at, is_new] =
-          file_index.try_emplace({module->path, module->build_id}, files.size());
-      if (is_new) files.emplace_back();
-      files[at->second].push_back({module, std::move(pcs)});
+bool SiteSymbols::NameFileless(uint32_t instance, const ModuleInfo* module,
+                               const std::vector<uint64_t>& pcs) {
+  const bool is_marker = instance == format::kNoModule;
+  if (!is_marker && module != nullptr && !format::IsFunctionModule(module->path)) return false;
+  for (const uint64_t pc : pcs) {
+    if (is_marker) {
+      AddMarker({instance, pc});
+      continue;
     }
+    const uint32_t begin = next_frame();
+    AddFrame(module == nullptr ? FrameMadeAtRunTime(pc) : FrameOfFunctionModule(*module, pc));
+    SetRun({instance, pc}, begin);
   }
-  for (size_t i = 0; i < files.size(); ++i) {
-    AddModule(files[i], symbolize);
-    if (progress) progress(static_cast<double>(i + 1) / static_cast<double>(files.size()));
-  }
-  FindCalled(analysis, CallersOfNew(analysis, more), symbolize);
-  notes_.Finish();
-  // Needed while frames are added, large, and never again.
-  absl::flat_hash_map<std::string, uint32_t>().swap(identities_);
+  return true;
 }
 
 // With the instance that it belongs to: 0 is short for the permanent module around pc.

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <span>
 #include <string>
@@ -108,6 +109,13 @@ class SiteSymbols {
 
   Address AddressOf(const StackNode& node) const;
   Run RunOf(const StackNode& node) const;  // count 0: none
+  // The distinct addresses of all stacks, by instance; both ascending, so that notes and numbers of
+  // frames do not depend on hashing.
+  std::map<uint32_t, std::vector<uint64_t>> CollectAddresses(const Analysis& analysis,
+                                                             std::span<const StackId> more) const;
+  // Markers, code that was made at run time, functions that are modules of their own. False: the
+  // module is a file.
+  bool NameFileless(uint32_t instance, const ModuleInfo* module, const std::vector<uint64_t>& pcs);
   std::vector<Address> InnermostAddresses(StackId stack) const;
   void AddMarker(const Address& address);
   // An instance of a module, with the addresses in it that stacks have.
@@ -132,7 +140,8 @@ class SiteSymbols {
   const ModuleIndex modules_;
   absl::flat_hash_map<Address, Run> runs_;
   absl::flat_hash_map<Address, std::string> called_;
-  absl::flat_hash_set<Address> touching_;  // of FaultTouchers
+  // Of FaultTouchers: code that touched memory is the tracer's where that was its own.
+  absl::flat_hash_set<Address> touching_;
   // The latest answers of RunOf(): stacks have most of their steps in common.
   struct Memo {
     uint64_t pc = 0;

@@ -114,6 +114,63 @@ Burst BusiestStretch(const Analysis& analysis) {
   return best;
 }
 
+// Faults while the heap grew to its peak, over that growth. (A range is about the
+// blocks allocated in it: its heap begins at 0, like the process's.)
+std::string FaultsUntilPeak(const ReportView& view, const TextOptions& options) {
+  const Analysis& analysis = view.analysis();
+  const uint64_t growth = analysis.totals.peak_live_bytes;
+  uint64_t until_peak = 0, begin = BeginNs(analysis);
+  for (const TimelinePoint& point : analysis.timeline) {
+    if (begin < analysis.totals.peak_time_ns) until_peak += point.minor_faults;
+    begin = point.time_ns;
+  }
+  if (growth < 65536 || until_peak == 0) return "";
+  constexpr double kMib = 1048576.0;
+  const std::string grown =
+      view.sampled() ? Numbers(view, options.style).Amount(growth) : words::HumanBytes(growth);
+  return absl::StrCat(
+      Sentence(options, absl::StrFormat("Up to the peak %s for %s of growth: %.0f per MiB.",
+                                        words::Plural(until_peak, "minor fault"), grown,
+                                        static_cast<double>(until_peak) /
+                                            (static_cast<double>(growth) / kMib))),
+      Sentence(options,
+               absl::StrFormat("(%.0f is every page of it touched once; code, stacks and files "
+                               "fault as well.)",
+                               kMib / static_cast<double>(analysis.process.page_bytes))));
+}
+
+std::string BusiestText(const Analysis& analysis, const TextOptions& options) {
+  const Burst burst = BusiestStretch(analysis);
+  if (burst.faults < kFewestBusyFaults) return "";
+  return Sentence(
+      options,
+      absl::StrCat("Busiest: ", words::Plural(burst.faults, "minor fault"), " between ",
+                   words::Duration(burst.begin_ns), " and ", words::Duration(burst.end_ns), " (",
+                   words::HumanBytes(burst.faults * analysis.process.page_bytes), " of pages)."));
+}
+
+// Those that were counted and are at no time of the timeline. `plotted`: there is a plot.
+std::string FaultsNotPlotted(const Analysis& analysis, bool plotted, const TextOptions& options) {
+  uint64_t minor = 0, major = 0;
+  for (const TimelinePoint& point : analysis.timeline) {
+    minor += point.minor_faults;
+    major += point.major_faults;
+  }
+  const Faults& faults = analysis.faults;
+  const uint64_t minor_left = faults.minor - std::min(minor, faults.minor);
+  const uint64_t major_left = faults.major - std::min(major, faults.major);
+  if (minor_left + major_left == 0) return "";
+  const bool one = minor_left + major_left == 1;
+  return Sentence(
+      options,
+      absl::StrCat(minor_left > 0 ? absl::StrCat(words::Count(minor_left), " minor") : "",
+                   minor_left > 0 && major_left > 0 ? " and " : "",
+                   major_left > 0 ? absl::StrCat(words::Count(major_left), " major") : "",
+                   one ? " fault is" : " faults are",
+                   plotted ? " not in the plot:" : " in no plot:", one ? " it was" : " they were",
+                   " before the first sample, as a program's start is, or after the last."));
+}
+
 }  // namespace
 
 std::string GrowthText(const ReportView& view, const TextOptions& options) {
@@ -203,49 +260,8 @@ std::string FaultsText(const ReportView& view, const TextOptions& options) {
                              Ink::kDim));
   }
 
-  // Faults while the heap grew to its peak, over that growth. (A range is about the
-  // blocks allocated in it: its heap begins at 0, like the process's.)
-  uint64_t until_peak = 0, in_timeline = 0, major_in_timeline = 0;
-  const uint64_t growth = analysis.totals.peak_live_bytes;
-  uint64_t begin = BeginNs(analysis);
-  for (const TimelinePoint& point : analysis.timeline) {
-    in_timeline += point.minor_faults;
-    major_in_timeline += point.major_faults;
-    if (begin < analysis.totals.peak_time_ns) until_peak += point.minor_faults;
-    begin = point.time_ns;
-  }
-  const double pages_per_mib = 1048576.0 / static_cast<double>(analysis.process.page_bytes);
-  if (growth >= 65536 && until_peak > 0) {
-    absl::StrAppend(&out, Sentence(options, absl::StrFormat(
-        "Up to the peak %s for %s of growth: %.0f per MiB.",
-        words::Plural(until_peak, "minor fault"),
-        view.sampled() ? Numbers(view, options.style).Amount(growth) : words::HumanBytes(growth),
-        static_cast<double>(until_peak) / (static_cast<double>(growth) / 1048576.0))),
-        Sentence(options, absl::StrFormat(
-        "(%.0f is every page of it touched once; code, stacks and files fault as well.)",
-        pages_per_mib)));
-  }
-  const Burst burst = BusiestStretch(analysis);
-  if (burst.faults >= kFewestBusyFaults) {
-    out += Sentence(
-        options,
-        absl::StrCat("Busiest: ", words::Plural(burst.faults, "minor fault"), " between ",
-                     words::Duration(burst.begin_ns), " and ", words::Duration(burst.end_ns), " (",
-                     words::HumanBytes(burst.faults * analysis.process.page_bytes), " of pages)."));
-  }
-  const uint64_t minor_left = faults.minor - std::min(in_timeline, faults.minor);
-  const uint64_t major_left = faults.major - std::min(major_in_timeline, faults.major);
-  if (minor_left + major_left > 0) {
-    const bool one = minor_left + major_left == 1;
-    out += Sentence(
-        options,
-        absl::StrCat(minor_left > 0 ? absl::StrCat(words::Count(minor_left), " minor") : "",
-                     minor_left > 0 && major_left > 0 ? " and " : "",
-                     major_left > 0 ? absl::StrCat(words::Count(major_left), " major") : "",
-                     one ? " fault is" : " faults are",
-                     plotted ? " not in the plot:" : " in no plot:", one ? " it was" : " they were",
-                     " before the first sample, as a program's start is, or after the last."));
-  }
+  absl::StrAppend(&out, FaultsUntilPeak(view, options), BusiestText(analysis, options),
+                  FaultsNotPlotted(analysis, plotted, options));
   for (const std::string& sentence : CorrelationSentences(faults)) {
     absl::StrAppend(&out, Sentence(options, sentence));
   }
