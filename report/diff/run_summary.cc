@@ -58,13 +58,10 @@ Measure MeasureOf(LeakKind kind) {
   return Measure::kReachable;
 }
 
-// The scan at the end that can be relied on; none: nullptr.
+// The scan of the end; nullptr: the end was not scanned. What was lost until some instant before it
+// cannot be compared with what another run had lost until an instant of its own.
 const LeakScan* FinalScan(const Analysis& analysis) {
-  const LeakScan* last = nullptr;
-  for (const LeakScan& scan : analysis.leak_scans) {
-    if (scan.state == LeakScan::State::kDone && leak::IsAtExit(scan)) last = &scan;
-  }
-  return last;
+  return leak::EndWasNotScanned(analysis) ? nullptr : leak::ChooseScan(analysis, 0);
 }
 
 void NoteCoverage(absl::string_view file, uint64_t dropped, bool truncated,

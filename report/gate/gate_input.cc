@@ -30,13 +30,6 @@ const LeakScan* LastScan(const Analysis& analysis) {
   return analysis.leak_scans.empty() ? nullptr : &analysis.leak_scans.back();
 }
 
-const LeakScan* LastCompleteScan(const Analysis& analysis) {
-  for (auto scan = analysis.leak_scans.rbegin(); scan != analysis.leak_scans.rend(); ++scan) {
-    if (scan->state == LeakScan::State::kDone) return &*scan;
-  }
-  return nullptr;
-}
-
 // At a size limit, on a full disk, in a sandbox.
 std::string WhenItStopped(const Coverage& coverage) {
   return absl::StrFormat(
@@ -76,7 +69,8 @@ uint64_t JudgedBlocks(const LeakScan& scan) {
 // A scan that looked at nothing although there was something proves nothing. What the program
 // declared to be no leak was looked at.
 bool JudgedNothing(const LeakScan& scan, const Analysis& analysis) {
-  return JudgedBlocks(scan) == 0 && leak::IsAtExit(scan) && analysis.totals.live_blocks > 0;
+  return JudgedBlocks(scan) == 0 && !leak::EndWasNotScanned(analysis) &&
+         analysis.totals.live_blocks > 0;
 }
 
 // The blocks that are live at the end and were allocated after a scan.
@@ -232,25 +226,23 @@ std::string WhyNoEvidence(const Analysis& analysis, const GatePolicy& policy) {
 }
 
 std::string WhatWasNotSeen(const Analysis& analysis, const GatePolicy& policy) {
-  const LeakScan* last = LastScan(analysis);
-  if (!policy.needs_scan() || last == nullptr ||
-      std::any_of(analysis.leak_scans.begin(), analysis.leak_scans.end(), [](const LeakScan& scan) {
-        return scan.state == LeakScan::State::kDone && leak::IsAtExit(scan);
-      })) {
-    return "";
-  }
+  if (!policy.needs_scan() || !leak::EndWasNotScanned(analysis)) return "";
+  const LeakScan* last = leak::ChooseScan(analysis, 0);
   const std::string ended = HowItEnded(analysis.process);
   return absl::StrCat("what it lost after its last leak scan, at ", words::Duration(last->time_ns),
                       ", is not known: ", ended.empty() ? kEndNotScanned : ended);
 }
 
 std::string WhatCameBehindTheScan(const LeakScan& scan, const Analysis& analysis) {
-  if (scan.reason != format::ScanReason::kExitEarly) return "";
+  if (scan.reason == format::ScanReason::kExitLate || leak::EndWasNotScanned(analysis)) return "";
   const Later later = AllocatedLater(scan, analysis);
   if (later.blocks == 0) return "";
   return absl::StrCat(FileNameOf(analysis.process.executable), " (", analysis.process.pid,
-                      ") was scanned before its exit handlers and destructors (exit-early), and ",
-                      later.exact ? "" : "at least ", words::Plural(later.blocks, "block"),
+                      scan.reason == format::ScanReason::kExitEarly
+                          ? ") was scanned before its exit handlers and destructors (exit-early)"
+                          : ") was last scanned on request, in what ran at its exit",
+                      ", and ", later.exact ? "" : "at least ",
+                      words::Plural(later.blocks, "block"),
                       " allocated after that ", later.blocks == 1 ? "was" : "were",
                       " not freed at its end");
 }
@@ -291,7 +283,7 @@ class InputReader {
     const auto number = static_cast<uint32_t>(image);
     const size_t first = input_.losses.size();
     std::vector<StackId> stacks;
-    if (const LeakScan* scan = LastCompleteScan(analysis)) {
+    if (const LeakScan* scan = leak::ChooseScan(analysis, 0)) {
       AddScan(*scan, analysis, number, &process, &stacks);
     }
     AddNotes(analysis, &process);

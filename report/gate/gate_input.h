@@ -99,8 +99,8 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy,
 std::string WhyNoEvidence(const Analysis& analysis, const GatePolicy& policy);
 // A sentence about the leaks that an analysis which is evidence does not show; empty: it shows all.
 std::string WhatWasNotSeen(const Analysis& analysis, const GatePolicy& policy);
-// The same of what a program did behind a scan that came before its exit handlers and destructors:
-// what it allocated there and did not free. Empty: nothing.
+// The same of what a program did behind a scan that came before its exit handlers and destructors,
+// or that these asked for: what it allocated there and did not free. Empty: nothing.
 std::string WhatCameBehindTheScan(const LeakScan& scan, const Analysis& analysis);
 
 }  // namespace memtrace::report::gate

@@ -1,5 +1,7 @@
 #include "report/leak/leak_scans.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "report/findings/analysis.h"
 #include "report/words/signal_name.h"
@@ -49,19 +51,17 @@ absl::string_view StateName(LeakScan::State state) {
 }
 
 bool EndWasNotScanned(const Analysis& analysis) {
-  const LeakScan* const scan = ChooseScan(analysis, 0);
-  return scan != nullptr && !IsAtExit(*scan) && analysis.range.whole();
+  if (ChooseScan(analysis, 0) == nullptr || !analysis.range.whole()) return false;
+  return std::ranges::none_of(analysis.leak_scans, [](const LeakScan& scan) {
+    return scan.state == LeakScan::State::kDone && IsAtExit(scan);
+  });
 }
 
 const LeakScan* ChooseScan(const Analysis& analysis, uint32_t number) {
   const LeakScan* last = nullptr;
   for (const LeakScan& scan : analysis.leak_scans) {
     if (scan.state != LeakScan::State::kDone) continue;
-    if (number != 0) {
-      if (scan.number == number) last = &scan;
-      continue;
-    }
-    if (last == nullptr || IsAtExit(scan) || !IsAtExit(*last)) last = &scan;
+    if (number == 0 || scan.number == number) last = &scan;
   }
   return last;
 }

@@ -28,14 +28,15 @@ inline bool IsAtExit(const LeakScan& scan) {
          scan.reason == format::ScanReason::kExitEarly;
 }
 
-// There are complete scans, but none at the exit, in a report on all of the run: what was lost
+// There are finished scans, but none at the exit, in a report on all of the run: what was lost
 // after the last of them is not known.
 bool EndWasNotScanned(const Analysis& analysis);
 inline constexpr char kEndWasNotScanned[] =
     "the end of the program was not scanned: nothing is known of what it lost after its last scan";
 
-// The scan that a report is about. `number` 0: the last one at an exit that was finished, or
-// else the last that was. nullptr: there is none.
+// The scan that a report is about. `number` 0: the last that was finished; where the exit was
+// scanned, that one, or one behind it, in an exit handler, which knows what was lost until then.
+// nullptr: there is none. All commands and formats ask here; some refuse what they get.
 const LeakScan* ChooseScan(const Analysis& analysis, uint32_t number);
 
 // Why there is no such scan: a sentence without a full stop, never empty.

@@ -98,7 +98,7 @@ const LeakScan* LastScan(const Analysis& analysis, std::string* why) {
   // An earlier one would say what was so then: not what is lost in the end.
   if (!analysis.leak_scans.empty() &&
       analysis.leak_scans.back().state == LeakScan::State::kDone) {
-    return &analysis.leak_scans.back();
+    return leak::ChooseScan(analysis, 0);
   }
   if (why == nullptr) return nullptr;
   if (analysis.leak_scans.empty()) {

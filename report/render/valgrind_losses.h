@@ -74,8 +74,9 @@ struct LossList {
   void Count();
 };
 
-// The last scan; nullptr: there was none, or it was not finished. `why`, if given, is then a
-// sentence about why nothing is known.
+// The scan that a report is about; nullptr: there was none, or one behind it was not finished, or
+// the program's memory is not recorded. `why`, if given, is then a sentence about why nothing is
+// known.
 const LeakScan* LastScan(const Analysis& analysis, std::string* why = nullptr);
 
 // Sentences about the scan: its notes, and when it was if not at the end.

@@ -342,13 +342,13 @@ CREATE VIEW inclusive AS  -- by every function on the stack, each site once
              JOIN frames AS f ON f.id = sf.frame)
   GROUP BY name;
 
-CREATE VIEW leak_list AS  -- leaks of the last scan at an exit, else of the last one, or what was not freed, with stacks
+CREATE VIEW leak_list AS  -- leaks of the last finished scan, or what was not freed, with stacks
   SELECT l.*, f.name AS caller, f.file AS caller_file, f.line AS caller_line,
          t.text AS stack_text
   FROM leaks AS l LEFT JOIN stacks AS k ON k.id = l.stack LEFT JOIN frames AS f ON f.id = k.caller
        LEFT JOIN stack_text AS t ON t.stack = l.stack
   WHERE l.scan IS (SELECT number FROM leak_scans WHERE state = 'done'
-                   ORDER BY reason LIKE 'exit%' DESC, number DESC LIMIT 1);
+                   ORDER BY number DESC LIMIT 1);
 )sql";
 
 }  // namespace memtrace::report::sqlite

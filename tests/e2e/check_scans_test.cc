@@ -1,4 +1,5 @@
-// Which scans are evidence: a scan on request says nothing of what came behind it.
+// Which scans are evidence: a scan on request says nothing of what came behind it, and the last one
+// that was finished counts, in every command.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -93,6 +94,39 @@ int main(void) { kept = malloc(10); atexit(AtExit); return 0; }
 )");
   EXPECT_THAT(CheckRun({even}, "exit-early").out,
               HasSubstr("1 block allocated after that was not freed at its end"));
+}
+
+// Its handler lost the block, and had the memory scanned behind the scan at the exit.
+TEST_F(CheckScansTest, AScanInAnExitHandlerCountsInEveryCommand) {
+  const std::string program = CompileWithHeader("handler", R"(#include <memtrace.h>
+#include <stdlib.h>
+static void* volatile kept;
+static void AtExit(void) {
+  kept = NULL;
+  memtrace_leak_check("in atexit", MEMTRACE_LEAKS_ANY, 1);
+}
+int main(void) { kept = malloc(5000); atexit(AtExit); return 0; }
+)");
+  TempDir traces;
+  Command traced = Traced({.arguments = {program}}, traces.path());
+  traced.environment.emplace_back("MEMTRACE_LEAK_CHECK", "exit-early");
+  ASSERT_EQ(RunCommand(traced).Outcome(), "exit 0");
+  const std::string trace = TraceOf(traces.path(), "handler");
+  const auto output = [&](Words words) {
+    words.insert(words.begin(), ToolPath());
+    words.push_back(trace);
+    return RunCommand({.arguments = words}).out;
+  };
+  EXPECT_THAT(ReportText(trace), HasSubstr("5,000 bytes in 1 block is definitely lost"));
+  EXPECT_THAT(ReportText(trace), Not(HasSubstr("the end of the program was not scanned")));
+  EXPECT_EQ(Report(trace).at("leak_scan"), 2);
+  EXPECT_THAT(output({"report", "--format", "valgrind"}),
+              HasSubstr("definitely lost: 5,000 bytes in 1 blocks"));
+  EXPECT_THAT(output({"check"}), HasSubstr("5,000 bytes in 1 block definitely lost"));
+  const Json diff = Json::parse(output({"diff", "--format", "json", trace}));
+  EXPECT_EQ(diff.at("new").at("leaks_known"), true);
+  EXPECT_EQ(diff.at("new").at("totals").at("definite_bytes"), 5000);
+  EXPECT_THAT(ReportText(traces.path()), HasSubstr("4.88 KiB in 1 block definitely lost"));
 }
 
 }  // namespace

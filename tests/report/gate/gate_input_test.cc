@@ -97,6 +97,16 @@ TEST(GateInputTest, WhatWasAllocatedBehindAnEarlyScanIsTold) {
               testing::HasSubstr("and at least 2 blocks allocated after that"));
   scan.reason = format::ScanReason::kExitLate;
   EXPECT_EQ(told({LiveBetween(1, 1001, 1001)}, 1), "");
+  // One that an exit handler asked for, behind that at the exit.
+  analysis.leak_scans.resize(2);
+  analysis.leak_scans[0].state = analysis.leak_scans[1].state = LeakScan::State::kDone;
+  analysis.leak_scans[0].reason = format::ScanReason::kExitEarly;
+  scan.reason = analysis.leak_scans[1].reason = format::ScanReason::kRequest;
+  EXPECT_EQ(told({LiveBetween(1, 1001, 1001)}, 1),
+            "app (7) was last scanned on request, in what ran at its exit, and 1 block allocated "
+            "after that was not freed at its end");
+  analysis.leak_scans[0].reason = format::ScanReason::kRequest;
+  EXPECT_EQ(told({LiveBetween(1, 1001, 1001)}, 1), "") << "WhatWasNotSeen() says that";
 }
 
 }  // namespace

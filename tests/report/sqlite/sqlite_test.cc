@@ -180,8 +180,8 @@ TEST_F(SqliteTest, WithoutAScanLeaksAreWhatWasNotFreed) {
             "unfreed|32|2|Cache::Get()\n");
 }
 
-// As every other format: a scan on request says what was so then.
-TEST_F(SqliteTest, LeaksAreThoseOfTheScanAtTheExit) {
+// As every other format: a scan behind that at the exit knows more.
+TEST_F(SqliteTest, LeaksAreThoseOfTheLastFinishedScan) {
   MadeUpRun made_up;
   LeakScan& at_exit = made_up.analysis.leak_scans.front();
   at_exit.number = 1;
@@ -190,8 +190,12 @@ TEST_F(SqliteTest, LeaksAreThoseOfTheScanAtTheExit) {
   request.number = 2;
   request.reason = format::ScanReason::kRequest;
   made_up.analysis.leak_scans.push_back(request);
+  LeakScan unfinished = request;
+  unfinished.number = 3;
+  unfinished.state = LeakScan::State::kCutShort;
+  made_up.analysis.leak_scans.push_back(unfinished);
   Write(made_up);
-  EXPECT_EQ(Query("SELECT DISTINCT scan FROM leak_list"), "1\n");
+  EXPECT_EQ(Query("SELECT DISTINCT scan FROM leak_list"), "2\n");
 }
 
 TEST_F(SqliteTest, NothingIsLostWhereTheLastScanFoundNothing) {
