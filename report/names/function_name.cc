@@ -12,6 +12,7 @@ namespace memtrace::report::names {
 namespace {
 
 constexpr absl::string_view kOperator = "operator";
+constexpr absl::string_view kAnonymous = "(anonymous namespace)";
 
 bool IsOfWord(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
@@ -30,6 +31,17 @@ size_t OperatorBytes(absl::string_view text) {
   return std::min(text.find('(', call), text.size());
 }
 
+// The bytes of "operator<<" in "operator<< <int>". "operator<<int>" is operator< of int, or <<
+// without an argument list; all tools write it alike.
+size_t OperatorSymbolBytes(absl::string_view text) {
+  size_t end = kOperator.size();
+  if (absl::StartsWith(text.substr(end), "()") || absl::StartsWith(text.substr(end), "[]")) {
+    return end + 2;
+  }
+  while (end < text.size() && absl::string_view("<>=-!").find(text[end]) != text.npos) ++end;
+  return end;
+}
+
 // The bytes of "(int) const" in "(int) const::{lambda()#1}::operator()", parameters of a function
 // that the rest is in; 0: nothing is in it.
 size_t ScopeBytes(absl::string_view parameters) {
@@ -45,7 +57,6 @@ size_t ScopeBytes(absl::string_view parameters) {
 }  // namespace
 
 absl::string_view QualifiedName(absl::string_view demangled) {
-  static constexpr absl::string_view kAnonymous = "(anonymous namespace)";
   size_t begin = 0, end = demangled.size();
   for (size_t i = 0; i < demangled.size(); ++i) {
     const absl::string_view rest = demangled.substr(i);
@@ -90,20 +101,13 @@ absl::string_view QualifiedName(absl::string_view demangled) {
   return demangled.substr(begin, end - begin);
 }
 
-std::string WithoutTemplates(absl::string_view name, absl::string_view instead) {
+std::string WithoutTemplates(absl::string_view name) {
   std::string out;
   for (size_t i = 0; i < name.size(); ++i) {
     if ((i == 0 || !IsOfWord(name[i - 1])) && absl::StartsWith(name.substr(i), kOperator)) {
-      size_t end = i + kOperator.size();
-      if (absl::StartsWith(name.substr(end), "()") || absl::StartsWith(name.substr(end), "[]")) {
-        end += 2;
-      } else {
-        while (end < name.size() && absl::string_view("<>=-!").find(name[end]) != name.npos) ++end;
-      }
-      // "operator<<int>" is operator< of int, or << without an argument list; all
-      // tools write it alike.
-      absl::StrAppend(&out, name.substr(i, end - i));
-      i = end - 1;
+      const size_t bytes = OperatorSymbolBytes(name.substr(i));
+      absl::StrAppend(&out, name.substr(i, bytes));
+      i += bytes - 1;
       continue;
     }
     if (name[i] != '<') {
@@ -112,7 +116,42 @@ std::string WithoutTemplates(absl::string_view name, absl::string_view instead) 
     }
     i = Closing(name, i);
     if (i == absl::string_view::npos) return std::string(name);
-    absl::StrAppend(&out, instead);
+  }
+  return out;
+}
+
+std::string ShortenedName(absl::string_view demangled) {
+  const absl::string_view name = QualifiedName(demangled);
+  std::string out;
+  for (size_t i = 0; i < name.size();) {
+    const absl::string_view rest = name.substr(i);
+    size_t bytes = 1;
+    if (absl::StartsWith(rest, kAnonymous)) {
+      bytes = kAnonymous.size();
+      absl::StrAppend(&out, kAnonymous);
+    } else if ((i == 0 || !IsOfWord(name[i - 1])) && BeginsWithOperator(rest)) {
+      bytes = OperatorSymbolBytes(rest);
+      absl::StrAppend(&out, rest.substr(0, bytes));
+    } else if (absl::string_view("<({").find(rest.front()) == absl::string_view::npos) {
+      out += rest.front();
+    } else {
+      const size_t close = Closing(rest, 0);
+      if (close == absl::string_view::npos) return std::string(name);
+      bytes = close + 1;
+      if (rest.front() == '<') {
+        absl::StrAppend(&out, "<..>");
+      } else if (rest.front() == '(') {
+        bytes = std::max(bytes, ScopeBytes(rest));  // "(int) const" before "::"
+        absl::StrAppend(&out, "(..)");
+      } else {  // "{lambda(int)#1}"
+        const absl::string_view braced = rest.substr(0, bytes);
+        const size_t first = std::min(braced.find('('), bytes);
+        const size_t last = braced.rfind(')');
+        absl::StrAppend(&out, braced.substr(0, first),
+                        last == absl::string_view::npos ? "" : braced.substr(last + 1));
+      }
+    }
+    i += bytes;
   }
   return out;
 }

@@ -15,9 +15,15 @@ namespace memtrace::report::names {
 // the name without return type, parameters and what follows them.
 absl::string_view QualifiedName(absl::string_view demangled);
 
-// The name with `instead` in the place of each <...>, except where that is the name of an operator.
-// If a bracket does not close, the name stays as it is.
-std::string WithoutTemplates(absl::string_view name, absl::string_view instead = "");
+// The name without each <...>, except where that is the name of an operator. If a bracket does not
+// close, the name stays as it is.
+std::string WithoutTemplates(absl::string_view name);
+
+// "svc::Cache<..>::Put(..)::{lambda#1}::operator()" of "void svc::Cache<int>::Put(int) const::
+// {lambda(int)#1}::operator()(int) const": the qualified name without what is in the brackets of
+// template arguments and parameters. If a bracket does not close, the qualified name.
+// web/src/short_name.ts does the same.
+std::string ShortenedName(absl::string_view demangled);
 
 // "get" of "ns::S<a::B>::get", as QualifiedName() has it: without the scopes.
 absl::string_view LastName(absl::string_view qualified);

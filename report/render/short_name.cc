@@ -1,19 +1,36 @@
 #include "report/render/short_name.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
+#include "report/names/brackets.h"
 #include "report/names/function_name.h"
 #include "report/words/escape.h"
 
 namespace memtrace::report::render {
 
+namespace {
+
+// The bytes of "outer::" in "outer::Of<a::B>::f"; 0: there is no scope, or a bracket is left, in
+// which a "::" may be.
+size_t OuterScopeBytes(absl::string_view name) {
+  for (size_t i = 0; i < name.size(); ++i) {
+    if (absl::StartsWith(name.substr(i), "::")) return i + 2;
+    if (absl::string_view("<({").find(name[i]) == absl::string_view::npos) continue;
+    i = Closing(name, i);
+    if (i == absl::string_view::npos) return 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
 std::string WithoutScopes(absl::string_view bare, size_t width, const Style& style) {
   const std::string name = absl::StrReplaceAll(bare, {{"::<..>", ""}, {"<..>", ""}});
   absl::string_view scoped = name;
   while (words::DisplayWidth(scoped) > width) {
-    const size_t scope = scoped.find("::");
-    // Where a bracket is left, a "::" may be inside it.
-    if (scope == absl::string_view::npos || scoped.find('<') < scope) break;
-    scoped.remove_prefix(scope + 2);
+    const size_t scope = OuterScopeBytes(scoped);
+    if (scope == 0) break;
+    scoped.remove_prefix(scope);
   }
   return words::KeepBeginning(scoped, width, style.ellipsis());
 }
@@ -23,8 +40,7 @@ std::string ShortName(absl::string_view function, size_t width, const Style& sty
   if (words::FitsWidth(whole, width)) return whole;
   const std::string plain = style.Name(names::QualifiedName(function));
   if (words::FitsWidth(plain, width)) return plain;
-  const std::string bare =
-      style.Name(names::WithoutTemplates(names::QualifiedName(function), "<..>"));
+  const std::string bare = style.Name(names::ShortenedName(function));
   return words::FitsWidth(bare, width) ? bare : WithoutScopes(bare, width, style);
 }
 

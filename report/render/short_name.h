@@ -14,7 +14,8 @@
 namespace memtrace::report::render {
 
 // The name in at most `width` columns, for a terminal: whole, else without what it returns and
-// takes, else without arguments of templates, else without scopes.
+// takes, else without arguments of templates and of the functions that it is in, else without
+// scopes.
 std::string ShortName(absl::string_view function, size_t width, const Style& style);
 
 // Shortens a name whose template arguments are "<..>" to `width` columns, for a terminal: it loses

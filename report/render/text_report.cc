@@ -131,7 +131,7 @@ std::string FrameText(absl::string_view directory, const Frame& frame, size_t wi
   if (fits(name, base)) return join(name, base);
   const std::string plain = style.Name(names::QualifiedName(whole));
   if (fits(plain, base)) return join(plain, base);
-  const std::string bare = style.Name(names::WithoutTemplates(names::QualifiedName(whole), "<..>"));
+  const std::string bare = style.Name(names::ShortenedName(whole));
   if (fits(bare, base)) return join(bare, base);
   // The place keeps its end with the line.
   const std::string end = words::KeepEnd(base, width / 2, style.ellipsis());

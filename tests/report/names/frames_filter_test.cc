@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <string>
+
 #include "absl/strings/match.h"
 #include "format/records.h"
 
@@ -73,11 +76,31 @@ TEST(LastNameTest, HasNoScopes) {
 }
 
 TEST(WithoutTemplatesTest, KeepsWhatIsNone) {
-  EXPECT_EQ(WithoutTemplates("std::map<a, b<c> >::insert<d>", "<..>"), "std::map<..>::insert<..>");
-  EXPECT_EQ(WithoutTemplates("a::operator<", "<..>"), "a::operator<");
-  EXPECT_EQ(WithoutTemplates("a::operator->", "<..>"), "a::operator->");
-  EXPECT_EQ(WithoutTemplates("my_operator<int>", "<..>"), "my_operator<..>");
+  EXPECT_EQ(WithoutTemplates("std::map<a, b<c> >::insert<d>"), "std::map::insert");
+  EXPECT_EQ(WithoutTemplates("a::operator<"), "a::operator<");
+  EXPECT_EQ(WithoutTemplates("a::operator->"), "a::operator->");
+  EXPECT_EQ(WithoutTemplates("my_operator<int>"), "my_operator");
   EXPECT_EQ(WithoutTemplates("a<b"), "a<b");
+}
+
+// The page reads the list as well (tests/web/short_name.test.mjs).
+TEST(ShortenedNameTest, IsWhatTheListSays) {
+  std::ifstream list(MEMTRACE_SOURCE_DIR "/tests/report/names/short_names.txt");
+  size_t names = 0;
+  for (std::string line; std::getline(list, line);) {
+    const size_t tab = line.find('\t');
+    if (tab == std::string::npos) continue;  // a comment
+    EXPECT_EQ(ShortenedName(line.substr(0, tab)), line.substr(tab + 1)) << line;
+    ++names;
+  }
+  EXPECT_GT(names, 10u);
+}
+
+TEST(ShortenedNameTest, ReadsAnyBytes) {
+  for (const char* name : {"", "(", ")", "<", ">", "{", "{)(}", "{(", "operator", "operator(", "((((",
+                           ">>>>", "a<b(c", "f(::", "f()::(", "!(", "(anonymous namespace)", "operator()::"}) {
+    EXPECT_LE(ShortenedName(name).size(), std::string(name).size() + 4) << name;
+  }
 }
 
 TEST(QualifiedNameTest, SurvivesAnyBytes) {

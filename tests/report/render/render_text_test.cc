@@ -339,6 +339,17 @@ TEST(TextReportTest, AnArrowInANameClosesNoBracket) {
             "std::map<..>::operator->  m.rs:2");
 }
 
+// A "::" in the parameters of the function that a lambda is in is none of its scopes.
+TEST(TextReportTest, ANameIsNotCutWithinAListOfParameters) {
+  const Frame frame = {.function = "company_name_services::RequestHandlerOfTheServer::handle_request(std::"
+                                   "basic_string<char> const&) const::{lambda(int)#1}::operator()(int) const",
+                       .file = "/src/lam.cc", .line = 6};
+  const auto shown = [&](size_t width) { return FrameText("/src", frame, width, {}, Ink::kPlain); };
+  EXPECT_EQ(shown(80), "RequestHandlerOfTheServer::handle_request(..)::{lambda#1}::operator()  lam.cc:6");
+  EXPECT_EQ(shown(72), "handle_request(..)::{lambda#1}::operator()  lam.cc:6");
+  EXPECT_EQ(shown(40), "{lambda#1}::operator()  lam.cc:6");
+}
+
 TEST(TextReportTest, ABurstOfFaultsIsToldAtItsMoment) {
   MadeUp trace;  // a first touch of 1 MiB from 0.8 to 0.84 s, and a fault now and then
   trace.analysis.faults.minor = 266;
