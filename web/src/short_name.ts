@@ -5,47 +5,100 @@ import type { Stacks } from './stacks';
 
 const READABLE = 40;  // what is no longer is left as it is
 const ANONYMOUS = '(anonymous namespace)';
-const OPEN = '<({[', CLOSE = '>)}]';
+const CLOSED_BY: Record<string, string> = { '(': ')', '{': '}', '[': ']', '<': '>' };
+// From the parameters of a function to what is in it: "(int) const::{lambda()#1}".
+const TO_INNER = /^( const)?( volatile)?( &&)?( &)?( noexcept)?(?=::)/;
 
-// Behind the bracket that ends what begins at `at`.
-function behind(text: string, at: number): number {
-  let depth = 0;
-  for (let i = at; i < text.length; ++i) {
-    if (OPEN.includes(text[i])) ++depth;
-    else if (CLOSE.includes(text[i]) && text[i - 1] !== '-' && --depth === 0) return i + 1;
+// This, qualifiedName() and shortName() are Closing() (report/names/brackets.h), QualifiedName() and
+// ShortenedName() (report/names/function_name.h): a test reads one list of names for both.
+
+// Where the bracket at `open` closes; -1: nowhere.
+function closing(text: string, open: number): number {
+  const expected: string[] = [];  // innermost last
+  for (let i = open; i < text.length; ++i) {
+    const c = text[i];
+    if (c in CLOSED_BY) {
+      expected.push(CLOSED_BY[c]);
+    } else if (c === '>' && (expected.at(-1) !== '>' || text[i - 1] === '-')) {
+      continue;  // an arrow, or a comparison within brackets of another kind
+    } else if (c === ')' || c === '}' || c === ']' || c === '>') {
+      while (c !== '>' && expected.at(-1) === '>') expected.pop();
+      if (expected.pop() !== c) return -1;
+      if (expected.length === 0) return i;
+    }
   }
-  return text.length;
+  return -1;
+}
+
+// Behind the parameters at `at` of a function that the rest is in; 0: nothing is in it.
+function behindScope(text: string, at: number): number {
+  const close = closing(text, at);
+  const found = close < 0 ? null : TO_INNER.exec(text.slice(close + 1));
+  return found === null ? 0 : close + 1 + found[0].length;
+}
+
+const isOperator = (text: string, at: number): boolean =>
+  /^operator\W/.test(text.slice(at, at + 9)) && (at === 0 || /\W/.test(text[at - 1]));
+
+// Behind an operator, which has brackets and blanks of its own.
+function behindOperator(text: string, at: number): number {
+  const call = at + (text.startsWith('operator()', at) ? 10 : 8);
+  if (text.startsWith('operator()::', at)) return call;
+  const parameters = text.indexOf('(', call);
+  return parameters < 0 ? text.length : parameters;
+}
+
+// Without what it returns and takes.
+function qualifiedName(whole: string): string {
+  let begin = 0;
+  for (let i = 0; i < whole.length; ++i) {
+    const c = whole[i];
+    if (whole.startsWith(ANONYMOUS, i)) {
+      i += ANONYMOUS.length - 1;
+    } else if (isOperator(whole, i)) {
+      const end = behindOperator(whole, i), inner = whole[end] === '(' ? behindScope(whole, end) : end;
+      if (end === whole.length || inner === 0) return whole.slice(begin, end);
+      i = inner - 1;
+    } else if (c === '(' && i > begin && whole[i - 1] !== '!' && whole.slice(begin, i) !== 'decltype') {
+      const inner = behindScope(whole, i);
+      if (inner === 0) return whole.slice(begin, i);
+      i = inner - 1;
+    } else if (c === '(' || c === '<' || c === '{') {
+      const close = closing(whole, i);
+      if (close < 0) break;
+      i = close;
+    } else if (whole.startsWith(' [', i)) {
+      return whole.slice(begin, i);  // "f [clone .cold]"
+    } else if (c === ' ') {
+      begin = i + 1;  // what it returns, or is: "vtable for"
+    }
+  }
+  return whole.slice(begin);
 }
 
 // "void std::vector<int, A>::insert(int const&)" -> "std::vector<..>::insert": without what it returns
 // and takes, and without arguments of templates. What makes two long names different is at their end.
 export function shortName(whole: string): string {
   if (whole.length <= READABLE) return whole;
+  const full = qualifiedName(whole);
   let short = '';
-  for (let i = 0; i < whole.length;) {
-    const c = whole[i];
-    if (whole.startsWith(ANONYMOUS, i)) {
+  for (let i = 0; i < full.length;) {
+    const c = full[i];
+    if (full.startsWith(ANONYMOUS, i)) {
       short += ANONYMOUS;
       i += ANONYMOUS.length;
-    } else if (/(^|\W)operator$/.test(short) && /\W/.test(c)) {
-      const parameters = whole.indexOf('(', whole.startsWith('()', i) ? i + 2 : i);
-      return short + whole.slice(i, parameters < 0 ? undefined : parameters);
-    } else if (c === '(') {
-      const end = behind(whole, i);
-      if (short !== '' && short !== 'decltype' && !whole.startsWith('::', end)) break;  // what it takes
-      short += '(..)';
-      i = end;
-    } else if (c === '<') {
-      short += '<..>';
-      i = behind(whole, i);
-    } else if (c === '{' || c === '[') {
-      const end = behind(whole, i);
-      short += whole.slice(i, end).replace(/\(.*\)/, '');
-      i = end;
-    } else if (whole.startsWith(' [', i)) {
-      break;  // "f [clone .cold]"
+    } else if (isOperator(full, i)) {
+      const [symbol] = /^operator(\(\)|\[\]|[<>=!-]*)/.exec(full.slice(i))!;
+      short += symbol;
+      i += symbol.length;
+    } else if (c === '<' || c === '(' || c === '{') {
+      const close = closing(full, i);
+      if (close < 0) return full || whole;
+      // "{lambda(int)#1}" is told from another by its number.
+      short += c === '<' ? '<..>' : c === '(' ? '(..)' : full.slice(i, close + 1).replace(/\(.*\)/s, '');
+      i = c === '(' ? Math.max(close + 1, behindScope(full, i)) : close + 1;
     } else {
-      short = c === ' ' ? '' : short + c;  // what it returns, or is: "vtable for"
+      short += c;
       ++i;
     }
   }
