@@ -18,9 +18,9 @@ bool ToldOfAllFrees(const Analysis& analysis) {
   const bool from_the_start =
       analysis.range.whole() || (analysis.range.from_ns == 0 && coverage.live_until_ns != 0 &&
                                  analysis.range.to_ns == coverage.live_until_ns);
-  return coverage.unknown_frees + coverage.inherited_frees > 0 && coverage.dropped_events == 0 &&
-         !coverage.events_missing && !coverage.interrupted && coverage.window_begin_ns == 0 &&
-         from_the_start && !analysis.some_threads && analysis.selection.all();
+  return coverage.unknown_frees + coverage.inherited_frees > 0 && !coverage.events_missing &&
+         !coverage.interrupted && coverage.window_begin_ns == 0 && from_the_start &&
+         !analysis.some_threads && analysis.selection.all();
 }
 
 }  // namespace

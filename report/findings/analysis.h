@@ -66,8 +66,8 @@ struct Coverage {
   bool interrupted = false;        // the reading was: `range` ends where it did among the events
   double read_share = 1;           // of the events, when it was
   bool truncated = false;          // damage or a cut: `damage` says where
-  // Events that happened are not in the trace, or cannot be read: what looks freed or
-  // leaked may be neither.
+  // Events that happened are not in the trace, or cannot be read (dropped_events and lost_blocks
+  // among them): what looks freed or leaked may be neither.
   bool events_missing = false;
   std::string damage;
   std::vector<std::string> notes;

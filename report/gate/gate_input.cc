@@ -57,7 +57,10 @@ std::string WhyEventsAreMissing(const Analysis& analysis) {
                           " has a malloc of its own");
     }
   }
-  return "";
+  if (!coverage.events_missing) return "";
+  return analysis.process.imported()
+             ? "lines of the log were not understood, and each may be an event"
+             : "parts of what happened are not in the trace";
 }
 
 uint64_t JudgedBlocks(const LeakScan& scan) {

@@ -402,10 +402,9 @@ bool IsOfARuntime(const std::vector<LossFrame>& stack) {
 bool HasEveryAllocation(const Analysis& analysis) {
   const Coverage& coverage = analysis.coverage;
   return analysis.process.end == ProcessInfo::End::kExit && analysis.process.sample_bytes == 0 &&
-         !coverage.events_missing && coverage.dropped_events == 0 && coverage.stops == 0 &&
-         coverage.stopped_allocations == 0 && coverage.window_begin_ns == 0 &&
-         !coverage.recording_end_ns.has_value() && !coverage.interrupted &&
-         coverage.unseen_allocators.empty();
+         !coverage.events_missing && coverage.stops == 0 && coverage.stopped_allocations == 0 &&
+         coverage.window_begin_ns == 0 && !coverage.recording_end_ns.has_value() &&
+         !coverage.interrupted && coverage.unseen_allocators.empty();
 }
 
 void Explain(const Analysis& analysis, const render::LossList& here, const ValgrindRun& there,

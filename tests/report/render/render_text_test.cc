@@ -219,12 +219,14 @@ TEST(TextReportTest, SaysThatEverythingWasFreedOnlyWhereEverythingWasRecorded) {
   const std::string not_all = "nothing of what was recorded, which is not all: see Coverage";
   Analysis lossy = freed;
   lossy.coverage.dropped_events = 1;
+  lossy.coverage.events_missing = true;
   EXPECT_EQ(UnfreedLine(lossy, trace), not_all);
   Analysis cut = freed;
   cut.coverage.truncated = true;
   EXPECT_EQ(UnfreedLine(cut, trace), not_all);
   Analysis damaged = freed;
   damaged.coverage.lost_blocks = 1;
+  damaged.coverage.events_missing = true;
   EXPECT_EQ(UnfreedLine(damaged, trace), not_all);
   own_malloc.totals = freed.totals;
   EXPECT_EQ(UnfreedLine(own_malloc, trace), not_all);

@@ -376,9 +376,9 @@ TEST_F(CompareTest, WhatAForkChildMayHaveAllocatedIsNoInheritance) {
   allocated_.push_back(Make(LeakKind::kUnfreed, 1, 1, {}, true));
   EXPECT_EQ(Compared().differences(), 1u) << "a stack that is not known may be any";
   allocated_.pop_back();
-  analysis_.coverage.dropped_events = 1;
+  analysis_.coverage.events_missing = true;
   EXPECT_EQ(Compared().differences(), 1u);
-  analysis_.coverage.dropped_events = 0;
+  analysis_.coverage.events_missing = false;
   analysis_.process.sample_bytes = 4096;
   EXPECT_EQ(Compared().differences(), 1u);
 }
