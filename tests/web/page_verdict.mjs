@@ -53,7 +53,7 @@ describe('an ordinary page, its verdict', () => {
     const cards = await page.locator('.verdicts .verdict').allTextContents();
     assert.match(cards[0], /3\.40 MiB lost for certain, 1\.10 MiB of it directly12,000 blocks that nothing points to any more, and 48,008 that only these lead to; most in .*Put/);
     assert.doesNotMatch(cards[0], /possibly/);  // that is the C runtime's
-    assert.match(cards[1], /2 call sites grew without an end.*5\.86 KiB a second together; fastest .*Put.* cache\.cc:24/);
+    assert.match(cards[1], /2 call sites grew without an end.*5\.86 KiB\/s together; fastest .*Put.* cache\.cc:24/);
     assert.match(cards[2], /Not all page faults were seen.*5,000 page faults were lost/);
     await show(page, 'growth');
     assert.match(await page.locator('#panel-growth .note').textContent(), /^3 stacks, 3 growing at 2 call sites;/);

@@ -32,8 +32,8 @@ export function showDiff(root: HTMLElement, { diff, version }: DiffDocument, sta
   const unit = diff.per === 'run' ? '' : ` per ${diff.per}`;
   const estimated = diff.old.estimated || diff.new.estimated;
   const figures = new Figures(estimated);
-  const amount = (value: number): string => (COUNTED.has(diff.by)
-    ? diff.per === 'run' ? figures.count(value) : (estimated && value !== 0 ? '~' : '') + Number(value.toPrecision(3)) : figures.bytes(value)) + unit;
+  const kind = COUNTED.has(diff.by) ? 'count' : 'bytes';
+  const amount = (value: number): string => (diff.per === 'run' ? figures[kind](value) : figures.quotient(value, kind)) + unit;
   const signed = (value: number): string => (value > 0 ? '+' : '') + amount(value);
   const change = diff.sites.reduce((all, row) => all + row.change, 0);
   const key = MEASURED[diff.by] ?? '';

@@ -53,12 +53,27 @@ function shortCount(value: number): string {
 }
 const THOUSANDS = ['', 'k', 'M', 'G', 'T', 'P'];
 
+// A slow rate is told by the hour or by the day, as in the text report.
+export function perTime(perSecond: number): string {
+  const size = Math.abs(perSecond);
+  const [unit, scale] = size >= 1 ? ['s', 1] : size * 3600 >= 1 ? ['h', 3600] : ['d', 86400];
+  return `${bytes(Math.round(perSecond * scale))}/${unit}`;
+}
+
+// What was divided by time or by allocations: a little of it is not nothing, as in the text reports.
+export function quotient(value: number, of: 'bytes' | 'count'): string {
+  if (Math.abs(value) < 1000) return `${Number(value.toPrecision(3))}${of === 'bytes' ? ' B' : ''}`;
+  return of === 'bytes' ? bytes(value) : shortCount(value);
+}
+
 // Figures of the heap. Of a sample they are estimates, and look so: "~36.4k", as in the text report.
 export class Figures {
   constructor(readonly estimated: boolean) {}
 
   readonly bytes = (value: number): string => this.about(value, bytes(value));
   readonly count = (value: number): string => (this.estimated ? this.about(value, shortCount(value)) : count(value));
+  readonly perTime = (value: number): string => this.about(value, perTime(value));
+  readonly quotient = (value: number, of: 'bytes' | 'count'): string => this.about(value, quotient(value, of));
   readonly plural = (value: number, noun: string): string => `${this.count(value)} ${noun}${value === 1 ? '' : 's'}`;
   // Behind a figure; nothing where it is no estimate.
   readonly interval = (low: unknown, high: unknown): string =>

@@ -95,7 +95,7 @@ const isShort = ({ process }: Report) => Math.round((process.duration_s - proces
 
 function growthVerdict(report: Report, stacks: Stacks): Verdict | null {
   const { totals } = report;
-  const { bytes, plural: heap } = new Figures(totals.estimated);
+  const { bytes, perTime, plural: heap } = new Figures(totals.estimated);
   if (totals.peak_live_bytes === 0) return null;
   const growing = report.growing.filter((caller) => caller.in_verdict);
   if (growing.length > 0) {
@@ -103,7 +103,7 @@ function growthVerdict(report: Report, stacks: Stacks): Verdict | null {
     const short = isShort(report);
     return { kind: short ? 'unknown' : 'bad', view: 'growth',
              title: `${plural(growing.length, 'call site')} ${short ? 'rose until the end of a short run' : 'grew without an end'}`,
-             text: `By ${bytes(rate)} a second${growing.length > 1 ? ' together' : ''}; ` +
+             text: `By ${perTime(rate)}${growing.length > 1 ? ' together' : ''}; ` +
                `fastest ${shortCaller(stacks, growing[0].stack)}.` };
   }
   return {

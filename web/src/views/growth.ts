@@ -8,7 +8,7 @@ import { moreText } from '../part_note';
 import { callerCell, placeCell } from '../short_name';
 import { stackList } from '../stack_list';
 import { Table, type Column } from '../table';
-import { bytes as exactBytes, count, plural } from '../text';
+import { count, perTime as exactRate, plural } from '../text';
 
 const WIDTH = 120, HEIGHT = 22;
 
@@ -19,7 +19,7 @@ export class GrowthView implements View {
   private readonly table: Table<Site>;
 
   constructor(private readonly model: Model) {
-    const { stacks, state, figures: { bytes } } = model;
+    const { stacks, state, figures: { bytes, perTime, quotient } } = model;
     const rate = (id: string, title: string, help: string, of: (site: Site) => number | null, text: (value: number) => string): Column<Site> => ({
       id, title, help, number: true, width: '8em', value: (site) => of(site) ?? -Infinity,
       cell: (site) => (of(site) === null ? '' : text(of(site)!)),
@@ -32,8 +32,8 @@ export class GrowthView implements View {
           value: (site) => (site.growth ? VERDICTS.indexOf(growthWord(site)) : VERDICTS.length) * 1e15 - Math.min(site.growth_rate?.bytes_per_s ?? 0, 1e14),
           cell: (site) => h('span', { class: `tag ${growthWord(site).split(',')[0]}` }, growthWord(site) || 'not judged', site.held_until_exit && site.growth !== 'held' && ', held') },
         ...(model.series ? [{ id: 'picture', title: 'Live over time', width: '10em', number: true, value: (site: Site) => site.peak_bytes, cell: (site: Site) => this.picture(site) }] : []),
-        rate('rate', 'Bytes/s', 'With its 95 % interval in the open row', (site) => site.growth_rate?.bytes_per_s ?? null, (value) => `${bytes(value)}/s`),
-        rate('each', 'Per allocation', 'Bytes that stay of each allocation', (site) => site.growth_rate?.bytes_per_allocation ?? null, bytes),
+        rate('rate', 'Rate', 'With its 95 % interval in the open row', (site) => site.growth_rate?.bytes_per_s ?? null, perTime),
+        rate('each', 'Per allocation', 'Bytes that stay of each allocation', (site) => site.growth_rate?.bytes_per_allocation ?? null, (value) => quotient(value, 'bytes')),
         rate('confidence', 'Confidence', 'How unlikely such a series is without growth', (site) => site.growth_rate?.confidence ?? null, (value) => value >= 0.9995 ? '>99.9 %' : `${(100 * value).toFixed(1)} %`),
         { id: 'live', title: 'Live', number: true, width: '7em', value: (site) => site.live_bytes, cell: (site) => bytes(site.live_bytes) },
         { id: 'peak', title: 'Its peak', number: true, width: '7em', value: (site) => site.peak_bytes, cell: (site) => bytes(site.peak_bytes) },
@@ -61,9 +61,9 @@ export class GrowthView implements View {
   setWhole(whole: boolean): void { this.table.setWhole(whole); }
 
   private details(site: Site): HTMLElement {
-    const rate = site.growth_rate, { bytes, plural } = this.model.figures;
+    const rate = site.growth_rate, { perTime, plural } = this.model.figures;
     return h('p', {}, `${plural(site.allocations, 'allocation')}, ${plural(site.frees, 'free')}. `,
-      rate && `Grows by ${bytes(rate.bytes_per_s)} (${exactBytes(rate.bytes_per_s_low)} to ${exactBytes(rate.bytes_per_s_high)}) and ` +
+      rate && `Grows by ${perTime(rate.bytes_per_s)} (${exactRate(rate.bytes_per_s_low)} to ${exactRate(rate.bytes_per_s_high)}) and ` +
         `${Number(rate.blocks_per_s.toPrecision(3))} blocks a second. `,
       growthWord(site) === 'grew, freed' && 'It went on rising, and what it held was freed shortly before the end. ',
       site.held_until_exit && 'Nothing was freed before the end, and then nearly all.');
