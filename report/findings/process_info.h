@@ -41,6 +41,8 @@ struct ProcessInfo {
     return exit_work_ns >= std::max<uint64_t>(1'000'000, duration_ns / 20);
   }
   uint64_t own_duration_ns() const { return duration_ns - std::min(duration_ns, exit_work_ns); }
+  // It may be nothing but the work that fills the heap: of its end nothing is known.
+  bool is_short_run() const { return own_duration_ns() < 2'000'000'000; }
   enum class End { kCut, kExit, kExec, kSignal } end = End::kCut;  // kCut: no kEnd record
   int exit_status = 0;       // kExit
   bool exit_at_once = false; // kExit by _exit() or quick_exit(): no destructors were run

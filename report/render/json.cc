@@ -75,7 +75,8 @@ Json ProcessJson(const Analysis& analysis) {
                {"host", process.host},
                {"kernel", process.kernel},
                {"duration_s", Seconds(process.duration_ns)},
-               {"exit_work_s", Seconds(process.exit_work_ns)}};
+               {"exit_work_s", Seconds(process.exit_work_ns)},
+               {"short_run", process.is_short_run()}};
   json["start_time"] =
       process.start_known() ? Json(words::DateTimeIso(process.start_realtime_ns)) : Json();
   AddEndJson(process, &json);

@@ -1,5 +1,6 @@
 // Lifetimes, moves, modules, exchanges between threads and stacked timelines, as JSON.
 
+#include "report/analysis/coverage.h"
 #include "report/render/json_parts.h"
 #include "report/render/stacked_timeline.h"
 #include "report/render/mismatches.h"
@@ -125,7 +126,9 @@ Json InvalidFreesJson(const ReportView& view) {
                                      ? Json() : MomentJson(view, one.freed)},
                        {"again", MomentJson(view, one.again)}});
   }
-  return {{"not_looked_for", frees.not_looked_for}, {"stories", std::move(stories)}};
+  return {{"certain", AllAllocationsSeen(view.analysis())},
+          {"not_looked_for", frees.not_looked_for},
+          {"stories", std::move(stories)}};
 }
 
 Json SiteLifetimeJson(const ReportView& view, const Site& site) {

@@ -14,8 +14,6 @@
 namespace memtrace::report::render {
 namespace {
 
-constexpr uint64_t kShortRunNs = 2'000'000'000;
-
 uint64_t Whole(double value) { return static_cast<uint64_t>(std::max(value, 0.0) + 0.5); }
 
 // "99.4 %"; never 100.
@@ -73,8 +71,7 @@ std::string GrowingVerdict(const ReportView& view, const TextOptions& options) {
   double sum = 0;
   for (const GrowingGroup& group : groups) sum += group.bytes_per_s;
   const std::string about = view.sampled() ? "~" : "";
-  // A short run may be nothing but the work that fills the heap: of its end nothing is known.
-  const bool is_short = view.analysis().process.own_duration_ns() < kShortRunNs;
+  const bool is_short = view.analysis().process.is_short_run();
   return absl::StrCat(words::Plural(groups.size(), "call site"),
                       is_short             ? " rose until the end of a short run"
                       : groups.size() == 1 ? " grows without end"

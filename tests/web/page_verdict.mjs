@@ -27,7 +27,7 @@ describe('an ordinary page, its verdict', () => {
     await on('window.html', '', async (page) => {
       const verdict = page.locator('.page > section').first();
       assert.equal(await verdict.locator('.good').count(), 0);
-      assert.match(await verdict.textContent(), /0 B lost for certain.*20 blocks/);
+      assert.match(await verdict.textContent(), /20 blocks of 0 bytes lost for certain/);
       assert.match(await verdict.textContent(), /What was before 500 ms was not kept/);
     });
   });
@@ -71,19 +71,27 @@ describe('an ordinary page, its verdict', () => {
   }));
 
   test('does not say of a short run that it grows without an end', async () => {
-    // That of told.html is of 2 s.
-    for (const [name, exitWork, kind, words] of [['short.html', 0.000_000_001, 'unknown', /^2 call sites rose until the end of a short run$/],
-                                                 ['long.html', 0, 'bad', /^2 call sites grew without an end$/]]) {
-      altered('told.html', name, ({ report }) => {
-        assert.deepEqual([report.process.duration_s, report.process.exit_work_s], [2, 0]);
-        report.process.exit_work_s = exitWork;
-      });
+    for (const [name, short_run, kind, words] of [['short.html', true, 'unknown', /^2 call sites rose until the end of a short run$/],
+                                                  ['long.html', false, 'bad', /^2 call sites grew without an end$/]]) {
+      altered('told.html', name, ({ report }) => { report.process.short_run = short_run; });
       await on(name, '', async (page) => {
         const card = page.locator('.verdicts .verdict').nth(1);
         assert.match(await card.locator('h2').textContent(), words);
         assert.equal(await card.getAttribute('class'), `verdict ${kind}`);
       });
     }
+  });
+
+  test('says of frees whether they are certain, and of a scan that was not at the exit which it was', async () => {
+    for (const [name, certain, words] of [['sure.html', true, /^12 double frees$/],
+                                          ['unsure.html', false, /^12 double frees, if all allocations are in the trace$/]]) {
+      altered('mismatched.html', name, ({ report }) => { report.invalid_frees.certain = certain; });
+      await on(name, '', async (page) => assert.match(await page.locator('.verdict.bad h2').first().textContent(), words));
+    }
+    altered('told.html', 'asked.html', ({ report }) => { Object.assign(report.leak_scans[0], { reason: 'request' }); });
+    await on('asked.html', '', async (page) => {
+      assert.match(await page.locator('.verdicts h2').first().textContent(), /^3\.40 MiB lost for certain, 1\.10 MiB of it directly, at scan 1$/);
+    });
   });
 
   test('counts one event as one', async () => {

@@ -136,7 +136,7 @@ export interface Report {
   process: {
     pid: number; ppid: number; command: string[]; command_line: string; executable: string; build_id: string; host: string;
     working_directory: string; start_time: string | null; duration_s: number;
-    exit_work_s: number; end: string | null;
+    exit_work_s: number; short_run: boolean; end: string | null;
     exit_status: number | null; end_signal: number | null; forked: boolean; sample_bytes: number;
     oom_killed?: boolean | null; oom_evidence?: string | null; memory_limit_bytes?: number | null;
   };
@@ -181,7 +181,7 @@ export interface Report {
   sizes: { from_bytes: number; to_bytes: number; allocations: number; bytes: number;
            live_blocks: number; live_bytes: number }[];
   modules?: ModuleUsage[]; thread_exchanges?: Exchange[]; thread_exchanges_left_out?: { blocks: number; bytes: number };
-  invalid_frees?: { not_looked_for: number; stories: InvalidFree[] };
+  invalid_frees?: { certain: boolean; not_looked_for: number; stories: InvalidFree[] };
   mismatches?: { frees_known: boolean; pairs: Mismatch[] };
   lifetimes?: { blocks: number; classes: LifetimeClass[] };
   resident?: Resident[]; resident_parts: { [part: string]: string }; pressure?: Pressure | null;

@@ -1,6 +1,6 @@
 // What a reader wants to know first, in sentences.
 
-import type { Report } from './data';
+import type { Amount, LeakScan, Report } from './data';
 import { h, name } from './dom';
 import type { Model } from './model';
 import { shortCaller } from './short_name';
@@ -31,6 +31,10 @@ const ofWhat = ({ totals, coverage }: Report) =>
 const rest = ({ totals, coverage }: Report) =>
   (totals.estimated ? ' That is little of all.' : coverage.all_recorded ? '' : ' That is not all.');
 
+// As in the text: of blocks without bytes their number says more.
+const amount = ({ bytes: size, blocks }: Amount) => (size === 0 ? `${plural(blocks, 'block')} of 0 bytes` : bytes(size));
+const atScan = ({ number, reason }: LeakScan) => (reason.startsWith('exit-') ? '' : `, at scan ${number}`);
+
 function leakVerdict(report: Report, stacks: Stacks): Verdict {
   const part = ofSelection(report);
   const scan = report.leak_scans.find((one) => one.number === report.leak_scan);
@@ -40,20 +44,20 @@ function leakVerdict(report: Report, stacks: Stacks): Verdict {
     const { definite, indirect } = scan.totals;
     // Without what the C runtime keeps by design.
     const possible = { bytes: scan.totals.possible.bytes - scan.of_runtime.bytes, blocks: scan.totals.possible.blocks - scan.of_runtime.blocks };
-    const lost = definite.bytes + indirect.bytes;
+    const lost = { bytes: definite.bytes + indirect.bytes, blocks: definite.blocks + indirect.blocks };
     if (definite.blocks > 0) {
       const worst = report.leaks.find((leak) => leak.kind === 'definite');
       return {
         kind: 'bad', view: 'leaks',
-        title: `${bytes(lost)} lost${scan.frees_unseen ? ', if it was not freed where frees are not seen' : ' for certain'}` + (indirect.blocks > 0 ? `, ${bytes(definite.bytes)} of it directly` : ''),
+        title: `${amount(lost)} lost${scan.frees_unseen ? ', if it was not freed where frees are not seen' : ' for certain'}` + (indirect.blocks > 0 ? `, ${bytes(definite.bytes)} of it directly` : '') + atScan(scan),
         text: `${plural(definite.blocks, 'block')} that nothing points to any more` +
           (indirect.blocks > 0 ? `, and ${count(indirect.blocks)} that only these lead to` : '') +
           (worst ? `; most in ${shortCaller(stacks, worst.stack)}` : '') +
-          (possible.blocks > 0 ? `. ${bytes(possible.bytes)} more possibly.` : '.'),
+          (possible.blocks > 0 ? `. ${amount(possible)} more possibly.` : '.'),
       };
     }
     if (possible.blocks > 0) {
-      return { kind: 'warning', view: 'leaks', title: `${bytes(possible.bytes)} possibly lost`,
+      return { kind: 'warning', view: 'leaks', title: `${amount(possible)} possibly lost${atScan(scan)}`,
                text: `Only pointers into the middle of ${plural(possible.blocks, 'block')} were found.` };
     }
     return { kind: part ? 'unknown' : good(report), view: 'leaks',
@@ -81,17 +85,12 @@ function freeVerdict(report: Report): Verdict | null {
   const times = (kinds: string[]) => stories.filter((story) => kinds.includes(story.kind)).reduce((sum, story) => sum + story.times, 0);
   const twice = times(['double_free']), inside = times(['inside_live_block', 'inside_freed_block']);
   if (twice + inside === 0) return null;
-  const parts = [twice > 0 && plural(twice, 'double free'), inside > 0 && `${plural(inside, 'free')} inside of a block`];
+  const parts = [twice > 0 && plural(twice, 'double free'), inside > 0 && `${plural(inside, 'free')} of an address inside of a block`];
   const { allocated } = stories[0];
-  return { kind: 'bad', view: 'leaks', title: parts.filter((part) => part !== false).join(' and '),
+  const sure = report.invalid_frees!.certain ? '' : ', if all allocations are in the trace';
+  return { kind: 'bad', view: 'leaks', title: parts.filter((part) => part !== false).join(' and ') + sure,
            text: `${stories.length > 1 ? 'Most of' : 'Of'} a block${allocated.caller === null ? '' : ` of ${allocated.caller}`}.` };
 }
-
-const SHORT_RUN_S = 2;  // as in report/render/text_growing.cc
-
-// A short run may be nothing but the work that fills the heap: of its end nothing is known. What the
-// tool did at the exit is no part of it. In whole nanoseconds, as differences of seconds are not exact.
-const isShort = ({ process }: Report) => Math.round((process.duration_s - process.exit_work_s) * 1e9) < SHORT_RUN_S * 1e9;
 
 function growthVerdict(report: Report, stacks: Stacks): Verdict | null {
   const { totals } = report;
@@ -100,7 +99,7 @@ function growthVerdict(report: Report, stacks: Stacks): Verdict | null {
   const growing = report.growing.filter((caller) => caller.in_verdict);
   if (growing.length > 0) {
     const rate = growing.reduce((sum, caller) => sum + caller.bytes_per_s, 0);
-    const short = isShort(report);
+    const short = report.process.short_run;
     return { kind: short ? 'unknown' : 'bad', view: 'growth',
              title: `${plural(growing.length, 'call site')} ${short ? 'rose until the end of a short run' : 'grew without an end'}`,
              text: `By ${perTime(rate)}${growing.length > 1 ? ' together' : ''}; ` +

@@ -276,6 +276,19 @@ TEST(JsonTest, GrowingCallersAreThoseOfTheHeadline) {
             "2 call sites rose until the end of a short run, by 460 B/s; most: Work(int) a.cc:25");
 }
 
+// The page says the same by these.
+TEST(JsonTest, SaysWhetherARunIsShortAndInvalidFreesAreCertain) {
+  MadeUp trace;
+  ProcessInfo& process = trace.analysis.process;
+  process.duration_ns = 2'000'000'000;
+  EXPECT_EQ(Rendered(trace.View())["process"]["short_run"], false);
+  process.exit_work_ns = 1;
+  EXPECT_EQ(Rendered(trace.View())["process"]["short_run"], true);
+  EXPECT_EQ(Rendered(trace.View())["invalid_frees"]["certain"], true);
+  trace.analysis.coverage.unseen_frees = 1;
+  EXPECT_EQ(Rendered(trace.View())["invalid_frees"]["certain"], false);
+}
+
 TEST(JsonTest, HostileNamesStayStrings) {
   MadeUp trace;
   const std::string hostile = "\xff\xfe\"}],\n\x1b[2J</script>\\";
