@@ -46,7 +46,8 @@ struct LossRecord {
   LeakAmount before, indirect_before;
   bool is_new = false;
   bool suppressed = false;  // as the user wanted: in no total of its kind
-  // Of kind kPossible: kept by the C or C++ runtime by design, as a thread's variables are.
+  // Of kind kPossible: kept by the C or C++ runtime by design, as a thread's variables are. See
+  // LeakScan::of_runtime.
   bool of_runtime = false;
 };
 
@@ -88,7 +89,9 @@ struct LeakScan {
   LeakScanCost cost;                          // of kDone
   std::vector<LossRecord> records;            // smallest first, as memcheck numbers them
   LeakAmount suppressed;                      // not in `totals`
-  LeakAmount of_runtime;                      // of totals[kPossible]
+  // Of totals[kPossible]. The report of one trace fills it (suppress_records.h), for the scan that
+  // it is about; it is 0 in other scans, and in the gate, in diff and in a tree of processes.
+  LeakAmount of_runtime;
   uint64_t suppressed_records = 0;
   std::vector<UsedSuppression> suppressions;  // that were asked for
 };

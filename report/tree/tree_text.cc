@@ -102,8 +102,15 @@ std::string TreeText::Lost() const {
                                  words::Plural(amount.blocks, "block"), " ", KindPhrase(kind)));
   }
   const uint64_t unknown = analysis_.images.size() - analysis_.scanned;
+  // What is the runtime's own is told by names of functions, which are looked up later and once for
+  // all traces.
+  const bool some_of_runtime =
+      analysis_.leaks[static_cast<size_t>(LeakKind::kPossible)].blocks != 0;
   return absl::StrCat(
       absl::StrJoin(parts, ", "), " in ", words::Plural(analysis_.scanned, "trace"),
+      some_of_runtime
+          ? "; what is possibly lost may be the runtime's own: see the report of each"
+          : "",
       analysis_.scanned_early == 0
           ? ""
           : absl::StrCat("; of ", analysis_.scanned_early,

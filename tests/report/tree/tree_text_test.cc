@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@ namespace memtrace::report {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class TreeTextTest : public ::testing::Test {
  protected:
@@ -30,10 +32,12 @@ class TreeTextTest : public ::testing::Test {
     return options;
   }
   // The summary, each of its lines whole.
-  std::string Summary(const TreeOptions& how = {}) {
+  std::string Summary(const TreeOptions& how = {},
+                      const std::function<void(TreeAnalysis*)>& change = {}) {
     const auto set = FindTraces(paths_);
     EXPECT_TRUE(set.ok()) << set.status();
-    const TreeAnalysis tree = AnalyzeTree(*set, [](double) {}, {}, how);
+    TreeAnalysis tree = AnalyzeTree(*set, [](double) {}, {}, how);
+    if (change) change(&tree);
     const auto view = TreeView::Create(
         tree,
         [](const symbolizer::Module&, std::span<const symbolizer::Address> asked) {
@@ -65,6 +69,24 @@ TEST_F(TreeTextTest, HowAnImportedLogEndedIsNotKnown) {
     Write(*trace);
   }
   EXPECT_THAT(Summary(), HasSubstr(" 1 with exit status 0, 1 imported log, which does not tell\n"));
+}
+
+// Whose it is, is known in the report of one trace alone.
+TEST_F(TreeTextTest, SaysThatWhatIsPossiblyLostMayBeTheRuntimesOwn) {
+  TraceBuilder trace(Another());
+  trace.Thread(1, 100, "main").At(1000).Malloc(0x1010, 1);
+  trace.End(0, 2000);
+  Write(trace);
+  const auto lost = [&](LeakKind kind) {
+    return Summary({}, [&](TreeAnalysis* tree) {
+      tree->scanned = 1;
+      tree->leaks[static_cast<size_t>(kind)] = {864, 3};
+    });
+  };
+  EXPECT_THAT(lost(LeakKind::kPossible),
+              HasSubstr("864 bytes in 3 blocks possibly lost in 1 trace; what is possibly lost may "
+                        "be the runtime's own: see the report of each"));
+  EXPECT_THAT(lost(LeakKind::kDefinite), Not(HasSubstr("runtime's own")));
 }
 
 TEST_F(TreeTextTest, AProcessThatWasKilledBeforeItWroteWhoItIsIsNoLog) {
