@@ -245,9 +245,8 @@ std::string WhatCameBehindTheScan(const LeakScan& scan, const Analysis& analysis
                           ? ") was scanned before its exit handlers and destructors (exit-early)"
                           : ") was last scanned on request, in what ran at its exit",
                       ", and ", later.exact ? "" : "at least ",
-                      words::Plural(later.blocks, "block"),
-                      " allocated after that ", later.blocks == 1 ? "was" : "were",
-                      " not freed at its end");
+                      words::Plural(later.blocks, "block"), " allocated after that ",
+                      later.blocks == 1 ? "was" : "were", " not freed at its end");
 }
 
 std::vector<StackId> GateInput::Stacks() const {

@@ -108,9 +108,8 @@ std::string TreeText::Lost() const {
       analysis_.leaks[static_cast<size_t>(LeakKind::kPossible)].blocks != 0;
   return absl::StrCat(
       absl::StrJoin(parts, ", "), " in ", words::Plural(analysis_.scanned, "trace"),
-      some_of_runtime
-          ? "; what is possibly lost may be the runtime's own: see the report of each"
-          : "",
+      some_of_runtime ? "; what is possibly lost may be the runtime's own: see the report of each"
+                      : "",
       analysis_.scanned_early == 0
           ? ""
           : absl::StrCat("; of ", analysis_.scanned_early,

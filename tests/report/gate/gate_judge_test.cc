@@ -446,7 +446,8 @@ TEST(EvidenceTest, MissingEventsProveNothing) {
   EXPECT_THAT(why([](Analysis& a) { a.coverage.unseen_allocators.push_back({"app", "", {}}); }),
               HasSubstr("a malloc of its own"));
   // Whatever else is missing.
-  EXPECT_THAT(why([](Analysis& a) { a.coverage.events_missing = true; }), HasSubstr("lines of the log were not understood"));
+  EXPECT_THAT(why([](Analysis& a) { a.coverage.events_missing = true; }),
+              HasSubstr("lines of the log were not understood"));
   EXPECT_THAT(why([](Analysis& a) {
                 a.process.start_realtime_ns = 1;
                 a.coverage.events_missing = true;

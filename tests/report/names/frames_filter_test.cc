@@ -97,8 +97,9 @@ TEST(ShortenedNameTest, IsWhatTheListSays) {
 }
 
 TEST(ShortenedNameTest, ReadsAnyBytes) {
-  for (const char* name : {"", "(", ")", "<", ">", "{", "{)(}", "{(", "operator", "operator(", "((((",
-                           ">>>>", "a<b(c", "f(::", "f()::(", "!(", "(anonymous namespace)", "operator()::"}) {
+  for (const char* name :
+       {"", "(", ")", "<", ">", "{", "{)(}", "{(", "operator", "operator(", "((((", ">>>>", "a<b(c",
+        "f(::", "f()::(", "!(", "(anonymous namespace)", "operator()::"}) {
     EXPECT_LE(ShortenedName(name).size(), std::string(name).size() + 4) << name;
   }
 }

@@ -343,11 +343,15 @@ TEST(TextReportTest, AnArrowInANameClosesNoBracket) {
 
 // A "::" in the parameters of the function that a lambda is in is none of its scopes.
 TEST(TextReportTest, ANameIsNotCutWithinAListOfParameters) {
-  const Frame frame = {.function = "company_name_services::RequestHandlerOfTheServer::handle_request(std::"
-                                   "basic_string<char> const&) const::{lambda(int)#1}::operator()(int) const",
-                       .file = "/src/lam.cc", .line = 6};
+  const Frame frame = {
+      .function =
+          "company_name_services::RequestHandlerOfTheServer::handle_request(std::"
+          "basic_string<char> const&) const::{lambda(int)#1}::operator()(int) const",
+      .file = "/src/lam.cc",
+      .line = 6};
   const auto shown = [&](size_t width) { return FrameText("/src", frame, width, {}, Ink::kPlain); };
-  EXPECT_EQ(shown(80), "RequestHandlerOfTheServer::handle_request(..)::{lambda#1}::operator()  lam.cc:6");
+  EXPECT_EQ(shown(80),
+            "RequestHandlerOfTheServer::handle_request(..)::{lambda#1}::operator()  lam.cc:6");
   EXPECT_EQ(shown(72), "handle_request(..)::{lambda#1}::operator()  lam.cc:6");
   EXPECT_EQ(shown(40), "{lambda#1}::operator()  lam.cc:6");
 }
