@@ -75,15 +75,19 @@ enum class ExtendedType : uint16_t {
   // word 1 address; 2 length; 3 prot:32 | flags:32 << 32; 4 fd (signed) :32 | slot:32 << 32;
   // 5 offset; 6.. file name, NUL padded, may be absent. Written after the call.
   kMmap = 1,
-  // word 1 address; 2 length; 3 slot. Written before the call.
+  // word 1 address; 2 length; 3 slot. Written before the call: munmap(), or an mremap() that may
+  // give up some of its old range, which is all of it here.
   kMunmap = 2,
-  // word 1 old address; 2 old length; 3 new address; 4 new length; 5 flags:32 | slot:32 << 32
+  // word 1 old address; 2 old length; 3 new address; 4 new length; 5 flags:32 | slot:32 << 32;
+  // 6 1: the old range is that of the kMunmap before it in this thread; else 0, or absent. Written
+  // after the call.
   kMremap = 3,
-  // word 1 old break; 2 new break; 3 slot; the program's own brk or sbrk
+  // word 1 old break; 2 new break; 3 slot; the program's own brk or sbrk. Written after the call.
   kBrk = 4,
-  // word 1 address; 2 length (0 unknown); 3 shmid (signed) :32 | flags:32 << 32; 4 slot
+  // word 1 address; 2 length (0 unknown); 3 shmid (signed) :32 | flags:32 << 32; 4 slot. Written
+  // after the call.
   kShmat = 5,
-  // word 1 address; 2 slot
+  // word 1 address; 2 slot. Written before the call.
   kShmdt = 6,
   // libc's allocator moved the break: word 1 old break; 2 new break; 3 slot (of the event before)
   kHeapGrowth = 7,
@@ -95,8 +99,8 @@ enum class ExtendedType : uint16_t {
   kUsage = 9,
   // the thread's name: word 1.. the bytes, NUL padded
   kThreadName = 10,
-  // word 1 address; 2 length, 0 of shmdt. The kMunmap or kShmdt of the thread
-  // before it did not happen.
+  // word 1 address; 2 length, 0 of shmdt. The kMunmap (of a munmap or an mremap) or kShmdt of the
+  // thread before it did not happen. Written after the call.
   kMunmapFailed = 11,
 
   // The program tells these by memtrace.h. Each has a kTime word of its own in front.

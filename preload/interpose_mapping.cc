@@ -1,6 +1,6 @@
 // The exported functions that map and unmap: the real call and its event, nothing else. An
 // unmapping is told before the real call and a mapping after it, so that the events of one address
-// alternate across threads.
+// alternate across threads. An mremap that may give up old memory is told in both halves.
 //
 // Each function has a frame pointer (see CMakeLists.txt): CALL_SITE() reads the caller's return
 // address, stack pointer and frame pointer from its own frame.
@@ -50,17 +50,33 @@ EXPORTED int munmap(void* address, size_t length) {
   return result;
 }
 
+namespace {
+
+constexpr int kDontUnmap = 4;  // MREMAP_DONTUNMAP
+
+// Whether some of the old range may be another thread's before the call has returned.
+bool GivesUpOldRange(size_t old_length, size_t length, int flags) {
+  if (old_length == 0 || (flags & kDontUnmap) != 0) return false;
+  return (flags & MREMAP_MAYMOVE) != 0 || length < old_length;
+}
+
+}  // namespace
+
 EXPORTED void* mremap(void* old, size_t old_length, size_t length, int flags, ...) {
   void* wanted = nullptr;
-  if (flags & (MREMAP_FIXED | 4 /* MREMAP_DONTUNMAP */)) {
+  if (flags & (MREMAP_FIXED | kDontUnmap)) {
     va_list more;
     va_start(more, flags);
     wanted = va_arg(more, void*);
     va_end(more);
   }
+  const bool told = GivesUpOldRange(old_length, length, flags) &&
+                    memtrace::RecordMunmap(old, old_length, CALL_SITE());
   void* address = g_real.mremap(old, old_length, length, flags, wanted);
   if (address != MAP_FAILED) {
-    memtrace::RecordMremap(old, old_length, address, length, flags, CALL_SITE());
+    memtrace::RecordMremap(old, old_length, told, address, length, flags, CALL_SITE());
+  } else if (told) {
+    memtrace::RecordMunmapFailed(old, old_length);
   }
   return address;
 }

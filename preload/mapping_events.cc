@@ -66,14 +66,15 @@ void RecordMmap(void* address, size_t length, int prot, int flags, int fd, uint6
               {name, static_cast<size_t>(name_bytes)});
 }
 
-void RecordMunmap(void* address, size_t length, const CallSite& site) {
+bool RecordMunmap(void* address, size_t length, const CallSite& site) {
   ForgetMappings(reinterpret_cast<uintptr_t>(address), length);
   const Section section(site.cfa);
-  if (!section) return;
+  if (!section) return false;
   ThreadState& state = section.state();
   const uint32_t slot = BeginMappingEvent(state, site);
   PutExtended(state, format::ExtendedType::kMunmap,
               {reinterpret_cast<uintptr_t>(address), length, slot});
+  return true;
 }
 
 void RecordMunmapFailed(void* address, size_t length) {
@@ -85,9 +86,10 @@ void RecordMunmapFailed(void* address, size_t length) {
               {reinterpret_cast<uintptr_t>(address), length});
 }
 
-void RecordMremap(void* old_address, size_t old_length, void* address, size_t length, int flags,
-                  const CallSite& site) {
-  ForgetMappings(reinterpret_cast<uintptr_t>(old_address), old_length);
+void RecordMremap(void* old_address, size_t old_length, bool told, void* address, size_t length,
+                  int flags, const CallSite& site) {
+  // What was told before the call is forgotten, and may be another thread's by now.
+  if (!told) ForgetMappings(reinterpret_cast<uintptr_t>(old_address), old_length);
   ForgetMappings(reinterpret_cast<uintptr_t>(address), length);
   const Section section(site.cfa);
   if (!section) return;
@@ -96,7 +98,7 @@ void RecordMremap(void* old_address, size_t old_length, void* address, size_t le
   PutExtended(state, format::ExtendedType::kMremap,
               {reinterpret_cast<uintptr_t>(old_address), old_length,
                reinterpret_cast<uintptr_t>(address), length,
-               Pair(static_cast<uint32_t>(flags), slot)});
+               Pair(static_cast<uint32_t>(flags), slot), told ? 1u : 0u});
 }
 
 void RecordBreak(uintptr_t old_break, uintptr_t new_break, const CallSite& site) {

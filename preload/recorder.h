@@ -310,12 +310,14 @@ void RecordAlignedAlloc(AllocFunction function, void* block, size_t bytes, size_
                         const CallSite& site);
 
 // Mappings (mapping_events.cc): see ExtendedType for which come before and which after the call.
+// RecordMunmap() says whether there is an event, which RecordMunmapFailed() may take back, or, as
+// the first half of an mremap, RecordMremap() refer to: then `told`.
 void RecordMmap(void* address, size_t length, int prot, int flags, int fd, uint64_t offset,
                 const CallSite& site);
-void RecordMunmap(void* address, size_t length, const CallSite& site);
+bool RecordMunmap(void* address, size_t length, const CallSite& site);
 void RecordMunmapFailed(void* address, size_t length);
-void RecordMremap(void* old_address, size_t old_length, void* address, size_t length, int flags,
-                  const CallSite& site);
+void RecordMremap(void* old_address, size_t old_length, bool told, void* address, size_t length,
+                  int flags, const CallSite& site);
 void RecordBreak(uintptr_t old_break, uintptr_t new_break, const CallSite& site);
 void RecordShmat(void* address, size_t length, int shmid, int flags, const CallSite& site);
 void RecordShmdt(const void* address, const CallSite& site);

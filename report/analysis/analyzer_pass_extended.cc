@@ -37,8 +37,10 @@ void AnalyzerPass::ApplyExtended(size_t stream, const EventCursor& cursor) {
       mappings_.UnmapFailed(stream, event.word(1));
       break;
     case ExtendedType::kMremap:
-      mappings_.Remap(event.word(1), event.word(2), event.word(3), event.word(4),
-                      (event.low(5) & kMremapDontUnmap) != 0, call);
+      mappings_.Remap(stream,
+                      {event.word(1), event.word(2), event.word(3), event.word(4),
+                       (event.low(5) & kMremapDontUnmap) != 0, event.word(6) != 0},
+                      call);
       break;
     case ExtendedType::kBrk:
     case ExtendedType::kHeapGrowth:

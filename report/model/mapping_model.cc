@@ -107,35 +107,46 @@ void MappingModel::UnmapFailed(size_t stream, uint64_t address) {
   taken.clear();
 }
 
-void MappingModel::Remap(uint64_t old_address, uint64_t old_length, uint64_t new_address,
-                         uint64_t new_length, bool keeps_old, const Call& call) {
-  if (std::max({old_address, old_length, new_address, new_length}) > kAddressEnd) return;
+void MappingModel::Remap(size_t stream, const Move& move, const Call& call) {
+  if (std::max({move.old_address, move.old_length, move.new_address, move.new_length}) >
+      kAddressEnd) {
+    return;
+  }
   // With an old length of 0, mremap makes a second mapping of memory that others see as well.
-  if (keeps_old || old_length == 0) {
-    const auto after = ranges_.upper_bound(old_address);
+  if (move.keeps_old || move.old_length == 0) {
+    const auto after = ranges_.upper_bound(move.old_address);
     Call second = call;
-    if (after != ranges_.begin() && std::prev(after)->second.end > old_address) {
+    if (after != ranges_.begin() && std::prev(after)->second.end > move.old_address) {
       second.anonymous = std::prev(after)->second.anonymous;
     }
-    return Map(new_address, new_length, second);
+    return Map(move.new_address, move.new_length, second);
   }
+  const uint64_t old_end = move.old_address + WholePages(move.old_length);
   std::vector<std::pair<uint64_t, Range>> moved;
-  Erase(old_address, old_address + WholePages(old_length), &moved);
+  if (move.was_unmapped) {
+    moved.swap(last_unmapped_[stream]);
+    // A handler may have come between the two halves and unmapped something else.
+    std::erase_if(moved, [&](const auto& piece) {
+      return piece.first < move.old_address || piece.second.end > old_end;
+    });
+  } else {
+    Erase(move.old_address, old_end, &moved);
+  }
   // Its owner stays the site that mapped it; what it grew by belongs to the mremap.
-  uint64_t kept = std::min(old_length, new_length);
+  uint64_t kept = std::min(move.old_length, move.new_length);
   bool anonymous = call.anonymous;
   if (!moved.empty()) {
     Range owner = moved.front().second;
     anonymous = owner.anonymous;
-    owner.end = new_address + kept;
-    Insert(new_address, owner);
+    owner.end = move.new_address + kept;
+    Insert(move.new_address, owner);
   } else {
     kept = 0;
   }
-  if (new_length > kept) {
+  if (move.new_length > kept) {
     Call grown = call;
     grown.anonymous = anonymous;
-    Map(new_address + kept, new_length - kept, grown);
+    Map(move.new_address + kept, move.new_length - kept, grown);
   }
 }
 

@@ -3,7 +3,8 @@
 //
 // A map of disjoint ranges. A new mapping replaces what it covers, as MAP_FIXED
 // does in truth; an unmapping cuts ranges where it must; mremap moves one with
-// its owner. An unmapping that failed is taken back.
+// its owner. An unmapping that failed is taken back. One that was the first half of an mremap is
+// kept for the second, and what others mapped there meanwhile stays.
 //
 // Takes events in the order of EventOrder, without waiting: mappings are rare.
 // Single-threaded.
@@ -39,12 +40,15 @@ class MappingModel {
   };
 
   void Map(uint64_t address, uint64_t length, const Call& call);
-  // Returns nothing, but remembers what it took for UnmapFailed() of the same stream.
+  // Returns nothing, but remembers what it took for UnmapFailed() or Remap() of the same stream.
   void Unmap(size_t stream, uint64_t address, uint64_t length);
   void UnmapFailed(size_t stream, uint64_t address);
-  // `keeps_old`: MREMAP_DONTUNMAP.
-  void Remap(uint64_t old_address, uint64_t old_length, uint64_t new_address, uint64_t new_length,
-             bool keeps_old, const Call& call);
+  struct Move {
+    uint64_t old_address, old_length, new_address, new_length;
+    bool keeps_old = false;     // MREMAP_DONTUNMAP
+    bool was_unmapped = false;  // the old range, by the latest Unmap() of the same stream
+  };
+  void Remap(size_t stream, const Move& move, const Call& call);
   // The break moved: up, the bytes belong to the call; down, they are given back.
   void Break(uint64_t old_break, uint64_t new_break, const Call& call);
   // A heap of another arena has now this many bytes.

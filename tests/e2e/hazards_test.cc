@@ -207,6 +207,59 @@ TEST(HazardsTest, AStackPointerThatIsNoMultipleOfSixteen) {
   }
 }
 
+// One thread moves a mapping to and fro, or shrinks it; another maps where it was before that has
+// returned. What cannot be moved stays where it is.
+TEST(HazardsTest, WhatIsMappedWhereAMappingWasMovedFromIsLive) {
+  TempDir directory;
+  const std::string program = Compile(directory, "moves", R"(#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+static atomic_int over;
+static void* MapMib(int mib) {
+  return mmap(0, (size_t)mib << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+static void* Keep(void* none) {
+  for (int i = 0; i < 20000; ++i) MapMib(1);
+  over = 1;
+  return none;
+}
+__attribute__((noinline)) static int Move(void) {
+  void* place = MapMib(1);
+  do {
+    void* hole = MapMib(1);
+    if (mremap(place, 1 << 20, 1 << 20, MREMAP_MAYMOVE | MREMAP_FIXED, hole) != hole) return 0;
+    place = hole;
+    if (mremap(MapMib(2), 2 << 20, 1 << 20, 0) == MAP_FAILED) return 0;
+  } while (!over);
+  errno = 0;
+  // More than there are addresses for.
+  return mremap(place, 1 << 20, (size_t)1 << 60, MREMAP_MAYMOVE) == MAP_FAILED && errno != 0;
+}
+int main(void) {
+  pthread_t thread;
+  pthread_create(&thread, 0, Keep, 0);
+  const int moved = Move();
+  pthread_join(thread, 0);
+  return !moved;
+}
+)", {"-pthread", "-O0"});
+  const Result run = RunCommand(Traced({.arguments = {program}}, directory.path()));
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  int64_t kept = 0, moved = 0, shrunk = -1;
+  for (const Json& mapping : Report(TraceOf(directory.path(), "moves", run.pid)).at("mappings")) {
+    const std::string names = Names(mapping.at("stack"));
+    const int64_t live = mapping.at("live_bytes").get<int64_t>() >> 20;
+    if (names.find(" Keep ") != std::string::npos) kept += live;
+    if (names.find(" Move ") == std::string::npos) continue;
+    moved += live;
+    shrunk = std::max(shrunk, live);
+  }
+  EXPECT_EQ(kept, 20000);
+  EXPECT_EQ(moved, shrunk + 1) << "the one that is moved, and what was shrunk";
+}
+
 // Stacks that grow by pieces, which lie anywhere: a frame's caller may be below it.
 TEST(HazardsTest, StacksOfPiecesAreWhole) {
   TempDir directory;

@@ -118,9 +118,12 @@ ThreadScript& ThreadScript::MunmapFailed(uint64_t address, uint64_t length) {
 }
 
 ThreadScript& ThreadScript::Mremap(uint64_t old_address, uint64_t old_length, uint64_t new_address,
-                                   uint64_t new_length, uint32_t slot, uint32_t flags) {
-  return Extended(ExtendedType::kMremap, {old_address, old_length, new_address, new_length,
-                                          flags | static_cast<uint64_t>(slot) << 32});
+                                   uint64_t new_length, uint32_t slot, uint32_t flags,
+                                   bool told) {
+  std::vector<uint64_t> words = {old_address, old_length, new_address, new_length,
+                                 flags | static_cast<uint64_t>(slot) << 32};
+  if (told) words.push_back(1);  // absent in older traces
+  return Extended(ExtendedType::kMremap, words);
 }
 
 ThreadScript& ThreadScript::Brk(uint64_t old_break, uint64_t new_break, uint32_t slot) {

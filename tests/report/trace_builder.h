@@ -67,7 +67,7 @@ class ThreadScript {
   ThreadScript& MunmapFailed(uint64_t address, uint64_t length);
   ThreadScript& Mremap(uint64_t old_address, uint64_t old_length, uint64_t new_address,
                        uint64_t new_length, uint32_t slot = 0,
-                       uint32_t flags = 1);
+                       uint32_t flags = 1, bool told = false);  // by a Munmap() before it
   ThreadScript& Brk(uint64_t old_break, uint64_t new_break, uint32_t slot = 0);
   ThreadScript& HeapGrowth(uint64_t old_break, uint64_t new_break, uint32_t slot = 0);
   ThreadScript& ArenaGrowth(uint64_t base, uint64_t bytes, uint32_t slot = 0);

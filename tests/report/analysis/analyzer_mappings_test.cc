@@ -135,6 +135,47 @@ TEST(AnalyzerTest, MappingsAreFollowedThroughPartialUnmapsAndMoves) {
   EXPECT_EQ(trace_.analysis.memory_map.heap_growth_seen_bytes, 0x10000u);
 }
 
+// The kernel gives the old range to the next who maps, while the mremap is not told yet.
+TEST(AnalyzerTest, WhatAnotherMapsWhereAMappingWasMovedFromStays) {
+  TraceBuilder trace;
+  auto& mover = trace.Thread(1, 100, "mover");
+  auto& mapper = trace.Thread(2, 101, "mapper");
+  mover.At(1).Node(1, 0x401000).Node(2, 0x402000);
+  mapper.At(1).Node(1, 0x403000);
+  mover.Mmap(0x100000, 0x10000, 1).Mmap(0x200000, 0x8000, 1).Mmap(0x400000, 0x1000, 1);
+  mover.At(2).Munmap(0x100000, 0x10000, 2);
+  mapper.At(3).Mmap(0x100000, 0x10000, 1);
+  mover.At(4).Mremap(0x100000, 0x10000, 0x300000, 0x14000, 2, 1, /*told=*/true);
+  mover.At(5).Munmap(0x200000, 0x8000, 2);
+  mapper.At(6).Mmap(0x204000, 0x4000, 1);
+  mover.At(7).Mremap(0x200000, 0x8000, 0x200000, 0x4000, 2, 0, /*told=*/true);  // shrinks
+  mover.At(8).Munmap(0x400000, 0x1000, 2).MunmapFailed(0x400000, 0x1000);  // could not grow
+  const AnalyzedTrace trace_ = Analyze(trace.Build());
+  uint64_t live = 0;
+  for (const MappingSite& site : trace_.analysis.mappings) {
+    const uint64_t pc = trace_.stacks->node(site.stack).pc;
+    EXPECT_EQ(site.live_bytes, pc == 0x401000 ? 0x15000u : pc == 0x402000 ? 0x4000u : 0x14000u);
+    EXPECT_EQ(site.calls, pc == 0x401000 ? 3u : pc == 0x402000 ? 1u : 2u);
+    live += site.live_bytes;
+  }
+  EXPECT_EQ(live, 0x2d000u);
+}
+
+// An mremap without a munmap of its own, as of older traces, takes what is there by then.
+TEST(AnalyzerTest, AMoveThatWasNotToldBeforeTakesWhatIsThere) {
+  TraceBuilder trace;
+  auto& mover = trace.Thread(1, 100, "mover");
+  mover.At(1).Node(1, 0x401000).Node(2, 0x402000).Node(3, 0x403000);
+  mover.Mmap(0x100000, 0x4000, 1).Munmap(0x100000, 0x4000).Mmap(0x100000, 0x4000, 2);
+  mover.At(2).Mremap(0x100000, 0x4000, 0x300000, 0x4000, 3).At(3);
+  const AnalyzedTrace trace_ = Analyze(trace.Build());
+  ASSERT_EQ(trace_.analysis.mappings.size(), 2u);
+  for (const MappingSite& site : trace_.analysis.mappings) {
+    const bool moved = trace_.stacks->node(site.stack).pc == 0x402000;
+    EXPECT_EQ(site.live_bytes, moved ? 0x4000u : 0u);
+  }
+}
+
 TEST(AnalyzerTest, AMoveMayLeaveTheOldMappingWhereItWas) {
   constexpr uint32_t kMayMove = 1, kDontUnmap = 4;
   TraceBuilder trace;
