@@ -299,6 +299,9 @@ void WriteAlignedAlloc(ThreadState& state, AllocFunction function, void* block, 
                        size_t alignment, const CallSite& site) {
   const uint32_t slot = SlotOf(state, site);
   const unsigned log2 = alignment == 0 ? 0 : static_cast<unsigned>(std::bit_width(alignment)) - 1;
+  if (block != nullptr && g_process.allocator_is_glibc && GlibcChunk(block).other_arena()) {
+    CheckArena(state, block, slot);
+  }
   RecordWideAlloc(state, function, block, bytes, slot, log2);
   CheckBreak(state, slot);
 }

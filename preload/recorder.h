@@ -198,7 +198,16 @@ inline void CheckBreak(ThreadState& state, uint32_t slot) {
   }
 }
 
-// malloc, calloc, realloc: after the real call returned `block`.
+// `block` is of another arena than main's: whether its heap has grown.
+inline void CheckArena(ThreadState& state, const void* block, uint32_t slot) {
+  const uintptr_t base = reinterpret_cast<uintptr_t>(block) & ~(kArenaHeapBytes - 1);
+  const size_t accessible = ArenaHeapAccessibleBytes(base);
+  if (base != state.arena_base || accessible != state.arena_bytes) [[unlikely]] {
+    RecordArenaGrowth(state, base, accessible, slot);
+  }
+}
+
+// Slow: in the long form, after the real call returned `block`.
 void RecordWideAlloc(ThreadState& state, AllocFunction function, void* block, size_t bytes,
                      uint32_t slot, unsigned alignment_log2);
 
@@ -230,11 +239,7 @@ inline void StampIfLarge(ThreadState& state, const void* block) {
     detail = waste < format::kUnknownWaste ? static_cast<uint32_t>(waste) : format::kUnknownWaste;
     if (chunk.other_arena()) {
       detail |= format::kOtherArena;
-      const uintptr_t base = reinterpret_cast<uintptr_t>(block) & ~(kArenaHeapBytes - 1);
-      const size_t accessible = ArenaHeapAccessibleBytes(base);
-      if (base != state.arena_base || accessible != state.arena_bytes) [[unlikely]] {
-        RecordArenaGrowth(state, base, accessible, slot);
-      }
+      CheckArena(state, block, slot);
     }
   } else if (block != nullptr) {
     g_heap_territory.Note(reinterpret_cast<uintptr_t>(block), bytes);

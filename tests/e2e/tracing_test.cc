@@ -462,10 +462,11 @@ TEST(TracingTest, LiveBytesAreThoseOfGlibcsStatistics) {
 
 // The memory that libc's allocator took from the kernel is seen, to the byte for the break; what
 // the events do not explain of the memory map's growth is said.
-TEST(TracingTest, HeapGrowthIsThatOfTheMemoryMapOrTheRestIsStated) {
+void ExpectHeapGrowthIsThatOfTheMemoryMapOrTheRestIsStated(const Words& arguments) {
   TempDir traces;
-  const Result run =
-      RunCommand(Traced({.arguments = {TraceePath("heap_growth")}}, traces.path()));
+  Words command = {TraceePath("heap_growth")};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  const Result run = RunCommand(Traced({.arguments = command}, traces.path()));
   ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
   const int64_t heap_bytes = std::stol(run.out);  // as the program itself read /proc/self/maps
   const std::string trace = TraceOf(traces.path(), "heap_growth");
@@ -493,6 +494,15 @@ TEST(TracingTest, HeapGrowthIsThatOfTheMemoryMapOrTheRestIsStated) {
     const double unit = stated[2] == "B" ? 1 : stated[2] == "KiB" ? 1 << 10 : 1 << 20;
     EXPECT_NEAR(std::stod(stated[1]) * unit, static_cast<double>(std::abs(rest)), unit);
   }
+}
+
+TEST(TracingTest, HeapGrowthIsThatOfTheMemoryMapOrTheRestIsStated) {
+  ExpectHeapGrowthIsThatOfTheMemoryMapOrTheRestIsStated({});
+}
+
+// The aligned functions take from arenas as the others do.
+TEST(TracingTest, HeapGrowthByAlignedBlocksIsThatOfTheMemoryMap) {
+  ExpectHeapGrowthIsThatOfTheMemoryMapOrTheRestIsStated({"aligned"});
 }
 
 // Stamps are seldom where events are fast; a pause among them must not be missed where it matters.

@@ -1,7 +1,7 @@
-/* heap_growth: makes libc's allocator take memory from the kernel in each way it has.
+/* heap_growth [aligned]: makes libc's allocator take memory from the kernel in each way it has.
  *
- * The main heap grows by brk to about 8 MiB, a second thread's arena to about 8 MiB, and three
- * blocks of 1 MiB get mappings of their own, of which one is freed. All is kept to the end.
+ * The main heap grows by brk to about 8 MiB, a second thread's arena to about 8 MiB (with `aligned` all of that by
+ * posix_memalign), and three blocks of 1 MiB get mappings of their own, of which one is freed. All is kept to the end.
  * Prints, from /proc/self/maps read when all is done: the bytes of [heap], and how much of the heap blocks were
  * asked for in main, in the thread and in mapped blocks. */
 #include <fcntl.h>
@@ -14,11 +14,18 @@
 enum { kBlocks = 8192, kBlockBytes = 1000, kMappedBytes = 1 << 20 };
 
 static char* volatile g_sink;
+static int g_aligned;
 static char g_maps[1 << 18];
 
 __attribute__((noinline)) static void GrowTheHeap(void) {
   for (int i = 0; i < kBlocks; ++i) {
-    g_sink = malloc(kBlockBytes);
+    void* block = NULL;
+    if (!g_aligned) {
+      block = malloc(kBlockBytes);
+    } else if (posix_memalign(&block, sizeof(void*), kBlockBytes) != 0) {
+      abort();
+    }
+    g_sink = block;
     g_sink[0] = 1;
   }
 }
@@ -54,7 +61,8 @@ static long HeapBytes(void) {
   return bytes;
 }
 
-int main(void) {
+int main(int argc, char** argv) {
+  g_aligned = argc > 1 && strcmp(argv[1], "aligned") == 0;
   pthread_t thread;
   pthread_create(&thread, NULL, GrowAnArena, NULL);
   pthread_join(thread, NULL);
