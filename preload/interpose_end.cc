@@ -57,9 +57,9 @@ EXPORTED void _Exit(int status) {
   for (;;) memtrace::sys::Call(SYS_exit_group, status);
 }
 
-// The end is told by the last of its handlers.
+// The end is told by the last of its handlers, if that is still to come.
 EXPORTED void quick_exit(int status) {
-  memtrace::WillQuickExit(status);
+  memtrace::QuickExitIsCalled(status, MEMTRACE_KEPT_REGISTERS_ON_STACK());
   memtrace::Next().quick_exit(status);
   __builtin_unreachable();
 }

@@ -18,11 +18,22 @@ extern "C" int __cxa_at_quick_exit(void (*function)(void*), void* module);
 namespace memtrace {
 namespace {
 
-// Our handler runs, the last one of exit(), which libc has taken off its list: also of a child that
-// is forked now.
-constinit std::atomic<bool> g_at_exit{false};
+// Our handler runs, the last one of exit() or quick_exit(), which libc has taken off its list: also
+// of a child that is forked now.
+constinit std::atomic<bool> g_at_exit{false}, g_at_quick_exit{false};
 
 constinit std::atomic<int> g_quick_exit_status{0};
+
+// libc takes a handler off its list before it calls it, and a thread that finds the list empty ends
+// the process at once, while another one's is still at work. So there are as many of ours as
+// threads may well end at once, handlers of signals included: each finds one, until one is through.
+// Of the 32 entries that libc's lists have before they allocate.
+constexpr int kExitHandlers = 4, kQuickExitHandlers = 8;
+
+// The trace whose end was told by such a handler, or in its place.
+constinit std::atomic<uint64_t> g_ended_trace{0};
+bool EndIsTold() { return g_ended_trace.load(std::memory_order_relaxed) == g_process.trace_id; }
+void NoteEndIsTold() { g_ended_trace.store(g_process.trace_id, std::memory_order_relaxed); }
 
 // The last scan, and the end. Not `now`: the process may go on.
 void EndWith(format::EndReason reason, int status, const ScanCaller& caller, bool now) {
@@ -39,27 +50,32 @@ void EndWith(format::EndReason reason, int status, const ScanCaller& caller, boo
 }
 
 ENTERED void AtExit(int status, void*) {
+  if (EndIsTold()) return;
   g_at_exit.store(true, std::memory_order_relaxed);
   const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   const ScanCaller caller =
       CallerOfExit(reinterpret_cast<uintptr_t>(__builtin_return_address(0)),
                    frame + arch::kFrameAddressToCfa, *reinterpret_cast<const uintptr_t*>(frame));
   EndWith(format::EndReason::kExit, status, caller, /*now=*/true);
+  NoteEndIsTold();
 }
 
 ENTERED void AtQuickExit(void*) {
+  if (EndIsTold()) return;
+  g_at_quick_exit.store(true, std::memory_order_relaxed);
   EndAtOnce(g_quick_exit_status.load(std::memory_order_relaxed),
             MEMTRACE_KEPT_REGISTERS_ON_STACK());
+  NoteEndIsTold();
 }
 
 }  // namespace
 
 void PrepareEnd() {
   // Registered first, so run last: after the destructors of the program.
-  on_exit(&AtExit, nullptr);
+  for (int i = 0; i < kExitHandlers; ++i) on_exit(&AtExit, nullptr);
   // This is what at_quick_exit() calls, which itself is not a name in the shared libc. Any address
   // in the module names the module.
-  __cxa_at_quick_exit(&AtQuickExit, &g_process);
+  for (int i = 0; i < kQuickExitHandlers; ++i) __cxa_at_quick_exit(&AtQuickExit, &g_process);
 }
 
 void ExitIsCalled(int status, const ScanCaller& caller) {
@@ -70,12 +86,19 @@ void ExitIsCalled(int status, const ScanCaller& caller) {
   // exit(), another thread, a child that was forked meanwhile.
   if (!g_at_exit.load(std::memory_order_relaxed)) return;
   EndWith(format::EndReason::kExit, status, caller, /*now=*/true);
+  NoteEndIsTold();
 }
 
 void EndAtOnce(int status, uintptr_t stack_pointer, bool now) {
   EndWith(format::EndReason::kUnderscoreExit, status, {stack_pointer}, now);
 }
 
-void WillQuickExit(int status) { g_quick_exit_status.store(status, std::memory_order_relaxed); }
+void QuickExitIsCalled(int status, uintptr_t stack_pointer) {
+  g_quick_exit_status.store(status, std::memory_order_relaxed);
+  // As in ExitIsCalled().
+  if (!g_at_quick_exit.load(std::memory_order_relaxed)) return;
+  EndAtOnce(status, stack_pointer);
+  NoteEndIsTold();
+}
 
 }  // namespace memtrace

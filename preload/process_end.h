@@ -14,7 +14,7 @@ struct ScanCaller;
 void PrepareEnd();
 
 // quick_exit() is about to run its handlers, of which ours is the last.
-void WillQuickExit(int status);
+void QuickExitIsCalled(int status, uintptr_t stack_pointer);
 
 // exit() is about to run the handlers.
 void ExitIsCalled(int status, const ScanCaller& caller);

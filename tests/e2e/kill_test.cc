@@ -17,6 +17,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/e2e/check_command.h"
 #include "tests/e2e/harness.h"
 #include "tests/e2e/own_counts.h"
 
@@ -104,6 +105,56 @@ TEST(KillTest, HoweverAProgramEndsNothingIsLost) {
       const OwnCounts::Comparison result = counts.CompareWith(OnlyTrace(traces.path()));
       EXPECT_EQ(result.problems, "");
       EXPECT_GE(result.allocations, strtoull(calls, nullptr, 10));
+    }
+  }
+}
+
+// libc ends the process for the thread that finds no handler left, while another one's runs.
+TEST(KillTest, TheEndIsToldThoughThreadsEndAtOnce) {
+  TempDir directory;
+  const std::string program = Compile(directory, "ends", R"(#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+static const char* way;
+static pthread_barrier_t barrier;
+static void End(int number) {
+  (void)number;
+  if (strcmp(way, "exit") == 0) exit(4);
+  quick_exit(4);
+}
+static void* Run(void* none) {
+  (void)none;
+  pthread_barrier_wait(&barrier);
+  for (int i = 0; i < 2000; ++i) { void* volatile block = malloc(i); free(block); }
+  End(0);
+  return NULL;
+}
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  way = argv[1];
+  if (strcmp(way, "handler") == 0) {
+    const struct itimerval soon = {{0, 300}, {0, 300}};
+    signal(SIGALRM, End);
+    setitimer(ITIMER_REAL, &soon, NULL);
+  }
+  pthread_barrier_init(&barrier, NULL, 4);
+  pthread_t thread;
+  for (int i = 0; i < 4; ++i) pthread_create(&thread, NULL, Run, NULL);
+  for (;;) pause();
+}
+)", {"-pthread"});
+  for (const char* way : {"quick_exit", "exit", "handler"}) {
+    for (int run = 0; run < 20; ++run) {
+      SCOPED_TRACE(std::string(way) + ", run " + std::to_string(run));
+      TempDir traces;
+      const Result result = RunCommand(Traced({.arguments = {program, way}}, traces.path()));
+      ASSERT_EQ(result.Outcome(), "exit 4") << result.err;
+      const Json process = BriefReport(OnlyTrace(traces.path())).at("process");
+      EXPECT_EQ(process.at("end"), "exit");
+      EXPECT_EQ(process.at("exit_status"), 4);
     }
   }
 }
