@@ -37,22 +37,15 @@ ENTERED __attribute__((constructor)) void OnLoad() {
   PrepareEnd();
 }
 
-// Whether a process that is off stays off. It does not if only the recording of the process that it
-// was forked from had ended.
-bool IsOffForGood() {
-  return !g_process.ended_for_itself.load(std::memory_order_relaxed) ||
-         g_switch.ended.load(std::memory_order_relaxed) != 0;
-}
-
 }  // namespace
 
 bool EnsureRecording() {
-  if (g_process.mode.load(std::memory_order_acquire) == Mode::kOff && IsOffForGood()) return false;
+  if (IsOffForGood()) return false;
   const SignalsBlocked no_handler;
   const OwnCalls own;
   if (!FindRealAllocator()) return false;  // called back from inside that search
   Mode mode = g_process.mode.load(std::memory_order_acquire);
-  if (mode == Mode::kOff && IsOffForGood()) return false;
+  if (mode == Mode::kOff && IsOffForGood()) return false;  // by a handler, or another thread
   // Recording, but the switch is 0: the kernel wiped it, this is a fork child. So is one whose
   // recording ended, and nothing there says that it did.
   const bool child = mode == Mode::kRecording || mode == Mode::kOff;

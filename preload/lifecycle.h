@@ -13,9 +13,21 @@
 #ifndef MEMTRACE_PRELOAD_LIFECYCLE_H_
 #define MEMTRACE_PRELOAD_LIFECYCLE_H_
 
+#include <atomic>
+
 #include "format/records.h"
+#include "preload/process.h"
+#include "preload/recording_switch.h"
 
 namespace memtrace {
+
+// Nothing is recorded in this process any more, or ever. That is not so where only the recording of
+// the process that it was forked from has ended: its own may begin.
+inline bool IsOffForGood() {
+  return g_switch.ended.load(std::memory_order_relaxed) != 0 ||
+         (g_process.mode.load(std::memory_order_acquire) == Mode::kOff &&
+          !g_process.ended_for_itself.load(std::memory_order_relaxed));
+}
 
 // Called when the switch is 0: first event, fork child, or recording is off.
 // True when events are recorded from now on.

@@ -151,14 +151,18 @@ void BeginSampling() {
 // which that was the first half: then no section must open, and the mode cannot say so.
 void MissFirstEvent(ThreadMode mode) {
   CountMissedEvent();
-  if (mode == ThreadMode::kRecording) StopRecording(format::RecordingStop::kNoMemory, ENOMEM);
+  if (mode == ThreadMode::kRecording || mode == ThreadMode::kOff) {
+    StopRecording(format::RecordingStop::kNoMemory, ENOMEM);
+  }
 }
 
 // The mode of a thread that did not get the section that it asked for, and was in `mode` before.
 // The child of a fork that is not traced, or whose trace could not be begun, has no state any more:
 // kRecording would promise one.
 ThreadMode ModeWithoutSection(ThreadMode mode) {
-  return mode == ThreadMode::kRecording && t_slot.state == nullptr ? ThreadMode::kNew : mode;
+  if (mode != ThreadMode::kRecording) return mode;
+  if (IsOffForGood()) return ThreadMode::kOff;
+  return t_slot.state == nullptr ? ThreadMode::kNew : mode;
 }
 
 }  // namespace
@@ -218,6 +222,8 @@ bool PrepareAlloc(size_t bytes) {
     case ThreadMode::kOwnCalls:
       return false;
     case ThreadMode::kNew:
+    case ThreadMode::kOff:
+      if (IsOffForGood()) return false;
       break;
   }
   if (!Sampling() || g_switch.recording.load(std::memory_order_relaxed) == 0) {
@@ -232,6 +238,7 @@ bool PrepareAlloc(size_t bytes) {
 bool PrepareFree(const void* block) {
   if (!Sampling()) {
     if (t_slot.mode == ThreadMode::kRecording || IsInside(t_slot.mode)) return true;
+    if (IsOffForGood()) return false;
     const Section section;  // which may begin the recording
     if (!section) return false;
   }

@@ -97,12 +97,17 @@ struct ThreadState {
 //
 //   kNew -> kRecording <-> kInside        with the first event of the thread
 //   kNew -> kSampling  <-> kInside        with its first allocation
+//   kRecording -> kOff                    with the first event after the recording has ended
 enum class ThreadMode : uint32_t {
   kSampling = 0,   // ThreadSlot::until_sample decides
   kRecording = 1,  // each call is an event
   kNew = 2,        // nothing is known of it yet; or nothing is recorded in this process
-  kInside = 3,     // in the tracer, with its own state: a call is a signal handler's
-  kOwnCalls = 4,   // in what the tracer calls, with signals blocked: a call is ours
+  // It has recorded, and nothing is recorded any more. In a fork child that may begin anew; a call
+  // that it is in the midst of, from a handler of which the fork came, may have been one that
+  // records.
+  kOff = 3,
+  kInside = 4,     // in the tracer, with its own state: a call is a signal handler's
+  kOwnCalls = 5,   // in what the tracer calls, with signals blocked: a call is ours
 };
 constexpr bool IsInside(ThreadMode mode) { return mode >= ThreadMode::kInside; }
 

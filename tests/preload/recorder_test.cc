@@ -1,0 +1,62 @@
+// What a thread's calls come to when the recording has ended. This program records itself: what
+// these tests change of that they put back, and they leave no event.
+
+#include "preload/recorder.h"
+
+#include <gtest/gtest.h>
+
+#include "preload/lifecycle.h"
+#include "preload/process.h"
+#include "preload/recording_switch.h"
+#include "preload/thread_state.h"
+
+namespace memtrace {
+namespace {
+
+// The recording has ended at MEMTRACE_MAX_BYTES, while it lives.
+class Ended {
+ public:
+  Ended() {
+    g_switch.ended.store(1);
+    g_process.ended_for_itself.store(true);
+    g_process.mode.store(Mode::kOff);
+    recording_ = g_switch.recording.exchange(0);
+  }
+  ~Ended() {
+    g_switch.recording.store(recording_);
+    g_process.mode.store(Mode::kRecording);
+    g_process.ended_for_itself.store(false);
+    g_switch.ended.store(0);
+  }
+  Ended(const Ended&) = delete;
+  Ended& operator=(const Ended&) = delete;
+
+ private:
+  uint32_t recording_;
+};
+
+TEST(RecorderTest, AThreadTakesTheShortWayOnceTheRecordingHasEnded) {
+  {
+    const Section section;
+    ASSERT_TRUE(section);
+  }
+  ASSERT_EQ(t_slot.mode, ThreadMode::kRecording);
+  char block[64];
+  {
+    const Ended ended;
+    RecordFree(block);  // the first event that finds it so
+    EXPECT_EQ(t_slot.mode, ThreadMode::kOff);
+    EXPECT_FALSE(PrepareAlloc(100));
+    EXPECT_FALSE(PrepareFree(block));
+    EXPECT_EQ(t_slot.mode, ThreadMode::kOff);
+    EXPECT_TRUE(IsOffForGood());
+    // In a fork child the kernel has wiped the switch.
+    g_switch.ended.store(0);
+    EXPECT_FALSE(IsOffForGood()) << "a trace of its own may begin";
+  }
+  EXPECT_TRUE(PrepareAlloc(100));
+  EXPECT_EQ(t_slot.mode, ThreadMode::kRecording);
+}
+
+}  // namespace
+}  // namespace memtrace
