@@ -1,6 +1,8 @@
 #include "preload/descriptor_table.h"
 
+#include <linux/magic.h>
 #include <sched.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 
 #include "preload/allowed_calls.h"
@@ -51,6 +53,22 @@ bool CallWithSpareDescriptors(void (*function)(void*), void* argument) {
 
 long ReadFile(const char* path, char* buffer, size_t capacity) {
   return WithDescriptor([&] { return sys::ReadFile(path, buffer, capacity); });
+}
+
+void CloseInheritedDescriptors() {
+  sys::g_brief_numbers.ForEachInherited(sys::kMovedUpFrom, [](long fd) {
+    // Other files must not be asked for anything that their file system would have to answer.
+    const long flags = sys::Call(SYS_fcntl, fd, F_GETFL);
+    if (sys::Failed(flags)) return false;
+    constexpr int kAsOpened = O_ACCMODE | O_NOFOLLOW | O_NONBLOCK;
+    struct statfs info;
+    if ((flags & kAsOpened) == sys::kBriefFlags &&
+        !sys::Failed(sys::Call(SYS_fstatfs, fd, reinterpret_cast<long>(&info))) &&
+        (info.f_type == PROC_SUPER_MAGIC || info.f_type == SYSFS_MAGIC)) {
+      sys::Close(fd);
+    }
+    return true;
+  });
 }
 
 Text<32> OwnProcDirectory() {

@@ -70,6 +70,10 @@ long WithOwnDescriptor(Function function) {
 // sys::ReadFile() so.
 long ReadFile(const char* path, char* buffer, size_t capacity);
 
+// In a fork child, before it opens any itself: closes its copies of what other threads of its
+// parent had open just then by sys::OpenBriefly().
+void CloseInheritedDescriptors();
+
 // "/proc/" and this process's number there, for files that are not of the memory alone. Where it
 // cannot be told, /proc/self.
 Text<32> OwnProcDirectory();

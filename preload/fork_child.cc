@@ -9,6 +9,7 @@
 #include "preload/arch/arch.h"
 #include "preload/confinement.h"
 #include "preload/coverage_notes.h"
+#include "preload/descriptor_table.h"
 #include "preload/faults/faults.h"
 #include "preload/faults/page_snapshot.h"
 #include "preload/foreign_runtime.h"
@@ -49,15 +50,17 @@ namespace {
 
 }  // namespace
 
-void CloseParentsFile() {
+void CloseParentsFiles() {
   const OtherCalls calls;
   // A process that has a trace of its own has done so already.
-  if (calls && g_process.pid != sys::Getpid()) g_process.file.CloseInherited();
+  if (!calls || g_process.pid == sys::Getpid()) return;
+  g_process.file.CloseInherited();
+  CloseInheritedDescriptors();
 }
 
 bool StartForkChild() {
   const uint64_t parent = g_process.trace_id;
-  CloseParentsFile();
+  CloseParentsFiles();
   g_process.file.Forsake();
   g_process.must_not_clone.store(g_under_valgrind.load(std::memory_order_relaxed),
                                  std::memory_order_relaxed);

@@ -5,8 +5,9 @@
 
 namespace memtrace {
 
-// To be called in a fork child, before anything else: see TraceFile::CloseInherited().
-void CloseParentsFile();
+// To be called in a fork child, before anything else: see TraceFile::CloseInherited() and
+// CloseInheritedDescriptors().
+void CloseParentsFiles();
 
 // On the thread of the first event. False: it runs untraced.
 bool StartForkChild();

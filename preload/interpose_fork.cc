@@ -28,7 +28,7 @@ void BeginTrace() {
 pid_t Call(pid_t (*real)()) {
   BeginTrace();
   const pid_t pid = real();
-  if (pid == 0) memtrace::CloseParentsFile();
+  if (pid == 0) memtrace::CloseParentsFiles();
   if (pid == 0 && memtrace::IsInside(memtrace::t_slot.mode)) memtrace::ForkedInside();
   return pid;
 }

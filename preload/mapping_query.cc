@@ -1,7 +1,6 @@
 #include "preload/mapping_query.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 
@@ -38,7 +37,7 @@ bool Query(MappingQuery* query) {
   if (g_no_mapping_query.load(std::memory_order_relaxed)) return false;
   const uint64_t start = query->address;
   const long told = ReadOwnProc("maps", [&](const char* file) -> long {
-    const long fd = sys::Open(file, O_RDONLY);
+    const long fd = sys::OpenBriefly(file);
     if (sys::Failed(fd)) return fd;
     const long result = sys::Call(SYS_ioctl, fd, kProcmapQuery, reinterpret_cast<long>(query));
     sys::Close(fd);

@@ -11,7 +11,8 @@
 //     fd = open(...);
 //     numbers.Add(fd);
 //   }
-//   in the child: if (numbers.MustSearch()) ...; numbers.ForEach(...); numbers.ForgetOthers()
+//   in the child: numbers.ForEachInherited(...), or
+//   if (numbers.MustSearch()) ...; numbers.ForEach(...); numbers.ForgetOthers()
 //
 // Async-signal-safe; any thread.
 
@@ -19,6 +20,7 @@
 #define MEMTRACE_PRELOAD_OPEN_NUMBERS_H_
 
 #include <atomic>
+#include <initializer_list>
 
 namespace memtrace {
 
@@ -58,6 +60,26 @@ class OpenNumbers {
   }
   // Who was opening something is no thread of this process.
   void ForgetOthers() { opening_.store(0); }
+
+  // In the child: visit(fd) for each number that one of ours may have, which is the lowest
+  // that was free, or the lowest from `moved_up_from` on. It says whether there is a descriptor of
+  // this number.
+  template <typename Visit>
+  void ForEachInherited(long moved_up_from, Visit visit) {
+    if (MustSearch()) {
+      // Where so many are free now there is none of ours behind.
+      constexpr int kFree = 16;
+      constexpr long kMost = 4096;
+      for (const long first : {0L, moved_up_from}) {
+        int free = 0;
+        for (long fd = first; free < kFree && fd < first + kMost; ++fd) {
+          free = visit(fd) ? 0 : free + 1;
+        }
+      }
+    }
+    ForEach(visit);
+    ForgetOthers();
+  }
 
  private:
   std::atomic<int> places_[64] = {};  // a number and 1, one behind the other; 0: no more

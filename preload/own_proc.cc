@@ -1,7 +1,6 @@
 #include "preload/own_proc.h"
 
 #include <errno.h>
-#include <fcntl.h>
 
 #include "preload/descriptor_table.h"
 #include "preload/sys.h"
@@ -21,7 +20,7 @@ long OpenOwnPagemap() {
   // On most kernels the page map of a thread that has ended can be opened, so a read is tried as
   // well. 0 may be a descriptor.
   const long opened = ReadOwnProc("pagemap", [](const char* path) {
-    const long fd = sys::MoveUp(sys::Open(path, O_RDONLY));
+    const long fd = sys::OpenBriefly(path);
     if (sys::Failed(fd)) return fd;
     uint64_t entry;
     if (sys::Pread(fd, &entry, sizeof(entry), 0) == sizeof(entry)) return fd + 1;

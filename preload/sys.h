@@ -24,6 +24,7 @@
 
 #include "preload/allowed_calls.h"
 #include "preload/arch/arch.h"
+#include "preload/open_numbers.h"
 
 namespace memtrace::sys {
 
@@ -135,6 +136,20 @@ inline long MoveUp(long fd) {
   return up;
 }
 
+// Opens for reading what the kernel tells in a file system of its own, for as long as one piece of
+// work lasts. A fork child that another thread makes meanwhile has a copy, which nobody there would
+// close; it knows it by the number and by these flags: nobody else opens such files with them.
+inline constexpr int kBriefFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
+inline constinit OpenNumbers g_brief_numbers;
+inline long OpenBriefly(const char* path, int more_flags = 0) {
+  const OpenNumbers::Opening opening(&g_brief_numbers);
+  const long first = Open(path, kBriefFlags | more_flags);
+  g_brief_numbers.Add(first);
+  const long fd = MoveUp(first);
+  g_brief_numbers.Add(fd);
+  return fd;
+}
+
 // Reads a whole small file; for /proc, whose files have no size. Returns the bytes read, at most
 // `capacity`, or -errno where there are none. What was read before an error counts.
 //
@@ -142,7 +157,7 @@ inline long MoveUp(long fd) {
 // fault is known to be ours, by the kernel on our behalf it would look like the program's.
 inline long ReadFile(const char* path, char* buffer, size_t capacity) {
   constexpr size_t kMostAtOnce = 4096;  // as much as /proc gives
-  const long fd = MoveUp(Open(path, O_RDONLY));
+  const long fd = OpenBriefly(path);
   if (Failed(fd)) return fd;
   size_t used = 0;
   long error = 0;

@@ -29,7 +29,7 @@ bool CopiesPinnedPages() {
 // visit(line) for each line of the file, without its end.
 template <typename Visit>
 long ForEachLine(const char* path, char* buffer, Visit visit) {
-  const long fd = sys::MoveUp(sys::Open(path, O_RDONLY | O_CLOEXEC));
+  const long fd = sys::OpenBriefly(path);
   if (sys::Failed(fd)) return fd;
   long result = 0;
   size_t filled = 0;

@@ -42,7 +42,7 @@ class OwnTasks {
     Text<64> path;
     path << process_.view() << "/task";
     const long listed = WithDescriptor([&] {
-      const long fd = sys::Open(path.c_str(), O_RDONLY | O_DIRECTORY);
+      const long fd = sys::OpenBriefly(path.c_str(), O_DIRECTORY);
       if (sys::Failed(fd)) return fd;
       for (long bytes; (bytes = ReadEntries(fd)) > 0;) {
         for (long at = 0; at < bytes;) {

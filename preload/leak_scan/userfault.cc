@@ -44,7 +44,7 @@ long LookIn(long directory) {
 bool HasUserfaultfd() {
   const long found = ReadOwnProc("fd", [](const char* path) {
     return WithDescriptor([path] {
-      const long directory = sys::Open(path, O_RDONLY | O_DIRECTORY);
+      const long directory = sys::OpenBriefly(path, O_DIRECTORY);
       if (sys::Failed(directory)) return directory;
       const long found = LookIn(directory);
       sys::Close(directory);

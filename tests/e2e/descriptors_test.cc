@@ -23,12 +23,24 @@ Result RunTraced(const Words& arguments, const std::string& traces) {
   return RunCommand(command);
 }
 
-TEST(DescriptorsTest, AForkedChildHasNoneOfItsParentsTrace) {
+void ExpectForkedChildrenHaveNone(const std::string& children, const std::string& forks) {
   TempDir traces;
-  const Result run = RunTraced({TraceePath(kTracee), "forks", "200"}, traces.path());
+  Command command = Traced({.arguments = {TraceePath(kTracee), "forks", forks}}, traces.path());
+  command.environment.emplace_back("MEMTRACE_LEAK_CHECK", "off");
+  command.environment.emplace_back("MEMTRACE_CHILDREN", children);
+  const Result run = RunCommand(command);
   ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
   EXPECT_EQ(run.out, "0\n");
   EXPECT_EQ(BriefReport(TraceOf(traces.path(), kTracee, run.pid)).at("coverage").at("dropped_events"), 0);
+}
+
+TEST(DescriptorsTest, AForkedChildHasNoneOfItsParentsTrace) {
+  ExpectForkedChildrenHaveNone("follow", "200");
+}
+
+// Most of what is open for a moment is a file of /proc.
+TEST(DescriptorsTest, AForkedChildThatIsNotTracedHasNoneEither) {
+  ExpectForkedChildrenHaveNone("off", "2000");
 }
 
 // A thread that closes what it does not know and opens files would get the trace's number, and its file what was meant

@@ -84,5 +84,33 @@ TEST(DescriptorTableTest, ThisProcessInProcIsTheSameThere) {
   });
 }
 
+// The child of a thread that forks while another one reads a file of /proc. The numbers are those
+// that ever were ours, and may be the program's by now.
+TEST(DescriptorTableTest, AForkChildClosesWhatWasOpenForAMoment) {
+  const long ours = sys::OpenBriefly("/proc/self/statm");
+  const long directory = sys::OpenBriefly("/proc/self/task", O_DIRECTORY);
+  ASSERT_GE(ours, sys::kMovedUpFrom);
+  ASSERT_GE(directory, sys::kMovedUpFrom);
+  const int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  const int file = open(".", sys::kBriefFlags | O_DIRECTORY);
+  ASSERT_GE(statm, 0);
+  ASSERT_GE(file, 0);
+  sys::g_brief_numbers.Add(statm);
+  sys::g_brief_numbers.Add(file);
+  const pid_t child = fork();
+  if (child == 0) {
+    CloseInheritedDescriptors();
+    const auto is_open = [](long fd) { return fcntl(static_cast<int>(fd), F_GETFD) >= 0; };
+    _exit(is_open(ours) << 0 | is_open(directory) << 1 | is_open(statm) << 2 | is_open(file) << 3);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, (1 << 2 | 1 << 3) << 8);
+  sys::Close(ours);
+  sys::Close(directory);
+  close(statm);
+  close(file);
+}
+
 }  // namespace
 }  // namespace memtrace
