@@ -92,6 +92,18 @@ long PeakKbOfStatus() {
   return peak > 0 ? peak : 0;
 }
 
+// Whether the thread `tid` is another than the one that `state` was of: that one has ended, and the
+// kernel has given its number out again. Each thread has the larger serial than those before it,
+// and its handlers' states have larger ones than its own.
+bool IsOfLaterThread(int tid, const ThreadState& state) {
+  bool later = false;
+  ForEachThread([&](const ThreadState& other) {
+    later |= other.owner_tid.load(std::memory_order_relaxed) == tid && other.handlers_of == 0 &&
+             other.serial > state.serial;
+  });
+  return later;
+}
+
 }  // namespace
 
 void WriteThreadNames() {
@@ -108,6 +120,8 @@ void WriteThreadNames() {
         memcmp(name, state.name, static_cast<size_t>(bytes)) == 0) {
       return;
     }
+    // Without a serial it is about to become a thread's, which tells its name itself.
+    if (state.serial == 0 || IsOfLaterThread(tid, state)) return;
     AppendRecords<64>([&](format::RecordEncoder& out) {
       out.Begin(format::RecordTag::kThread);
       out.Number(state.serial);
