@@ -1,7 +1,8 @@
 // CALL_SITE(): where the calling function was called from.
 //
 // Only as the direct expression of a function that the program calls, or that such a one
-// jumps to: the frame is that one's. Its file is compiled with frame pointers.
+// jumps to, or of one that is always inlined there: the frame is that one's. Its file is compiled
+// with frame pointers.
 
 #ifndef MEMTRACE_PRELOAD_CALL_SITE_H_
 #define MEMTRACE_PRELOAD_CALL_SITE_H_

@@ -44,38 +44,40 @@ namespace memtrace {
   return block;
 }
 
-[[gnu::noinline]] void* RecordedRealloc(void* old, size_t bytes) {
+namespace {
+
+// Always inlined: CALL_SITE() is that of the function that the program has called.
+[[gnu::always_inline]] inline void* DoRecordedRealloc(AllocFunction function, void* old,
+                                                      size_t bytes) {
   if (g_bootstrap_arena.Owns(old)) [[unlikely]] {
     void* block = g_real.malloc(bytes);
     if (block != nullptr) {
       const size_t size = BootstrapArena::Size(old);
       __builtin_memcpy(block, old, size < bytes ? size : bytes);
     }
-    RecordAlloc(EventKind::kRealloc, AllocFunction::kRealloc, block, bytes, CALL_SITE());
+    RecordAlloc(EventKind::kRealloc, function, block, bytes, CALL_SITE());
     return block;
   }
   if (old != nullptr) RecordReallocIntent(old);
   PrepareStack(CALL_SITE());
   void* block = g_real.realloc(old, bytes);
-  RecordAlloc(EventKind::kRealloc, AllocFunction::kRealloc, block, bytes, CALL_SITE());
+  RecordAlloc(EventKind::kRealloc, function, block, bytes, CALL_SITE());
   return block;
+}
+
+}  // namespace
+
+[[gnu::noinline]] void* RecordedRealloc(void* old, size_t bytes) {
+  return DoRecordedRealloc(AllocFunction::kRealloc, old, bytes);
 }
 
 [[gnu::noinline]] void* RecordedReallocarray(void* old, size_t count, size_t bytes) {
   size_t total;
-  if (__builtin_mul_overflow(count, bytes, &total)) [[unlikely]] {
-    // realloc fails for so much, and says so as for any other failure.
-    total = SIZE_MAX;
-  }
-  if (g_bootstrap_arena.Owns(old)) [[unlikely]] return RecordedRealloc(old, total);
-  if (old != nullptr) RecordReallocIntent(old);
+  // realloc fails for so much, and says so as for any other failure.
+  if (__builtin_mul_overflow(count, bytes, &total)) [[unlikely]] total = SIZE_MAX;
   // Not the real reallocarray: glibc's calls realloc by its exported name, which is ours, and
   // the one call would be two events.
-  PrepareStack(CALL_SITE());
-  void* block = g_real.realloc(old, total);
-  RecordAlloc(EventKind::kRealloc, AllocFunction::kReallocarray, block, total,
-                        CALL_SITE());
-  return block;
+  return DoRecordedRealloc(AllocFunction::kReallocarray, old, total);
 }
 
 // Jumped to, so that the caller is still the caller. Of a block that is ours to record.
