@@ -2,7 +2,7 @@
 //
 //   BM_RingWrite     two words into the ring, a restart when it is full: the floor
 //                    of an event. More than 2 ns: the commit is not one store.
-//   BM_Spool         one full sub-buffer appended to a file on tmpfs and on the disk
+//   BM_Spool         one full ring appended to a file on tmpfs and on the disk
 //                    of the temporary directory; items are words. More than 2 ns a
 //                    word: look at the checksum or at the page cache.
 //   BM_Clock         a time word's rdtsc, of which an event pays a sixteenth.

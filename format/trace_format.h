@@ -109,7 +109,7 @@ constexpr uint32_t MergedFlags(uint32_t merged_before) { return merged_before <<
 inline constexpr uint32_t kMaxPayloadBytes = 64u << 20;  // a reader refuses more
 
 // The payload of a kRing block holds, at the first multiple of 4096 in the
-// file, a RingHeader and behind it the event words of one sub-buffer that was
+// file, a RingHeader and behind it the event words of a thread that were
 // not yet written as a kEvents block. It outlives the process: the kernel keeps
 // the pages of a shared mapping whatever ends it.
 //
@@ -122,7 +122,7 @@ struct RingHeader {
   uint32_t committed_bytes;  // whole events only
   uint32_t capacity_bytes;   // of the words behind this header
   uint32_t dropped_events;
-  uint64_t clock_ticks;      // when the sub-buffer was begun
+  uint64_t clock_ticks;      // when the ring was begun, or begun anew
   uint64_t monotonic_ns;
   uint64_t reserved[11];
 };

@@ -1,8 +1,8 @@
 // AllowedCalls: which system calls the tracer may make.
 //
 // All, until the program enters a seccomp sandbox through libc (preload/confinement.h).
-// From then on only those by which memory is managed: mmap, munmap, mremap, mprotect,
-// madvise. Any other could be the one that the program's filter kills for.
+// From then on only those by which memory is managed: mmap, munmap, mprotect, madvise. Any other
+// could be the one that the program's filter kills for.
 //
 // Whoever wants another call holds an OtherCalls around it and does without where it says
 // no. The count lets the thread that installs a filter for all threads wait until no other

@@ -1,6 +1,6 @@
 // EventRing: the events of one thread that are not in the trace file yet.
 //
-// One sub-buffer in a shared mapping of the trace file: filled from the start by
+// A buffer in a shared mapping of the trace file: filled from the start by
 // the thread that owns it, written out as a block by the same thread when full
 // (spool), then filled from the start again. Nobody else touches it while the
 // process lives; whoever reads the file after the process died finds what was

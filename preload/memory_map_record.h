@@ -11,7 +11,7 @@ namespace memtrace {
 // Slow: reads /proc and appends a block.
 void WriteMemoryMap(format::MapReason reason);
 
-// Slow, called when a sub-buffer was spooled: writes the map if the peak of the
+// Slow, called when a ring was spooled: writes the map if the peak of the
 // resident memory has doubled since it was written last.
 void WriteMemoryMapIfGrown();
 

@@ -2,8 +2,10 @@
 //
 // Everything here is on the event path: no lock, no allocation, no system call
 // but in the parts named slow (a ring that is full, a stamp that is due for a
-// usage sample, a thread or process seen for the first time). errno is never
-// touched, because libc is never called.
+// usage sample, a thread or process seen for the first time), for the name of a
+// file that is mapped, and for a look at stack memory that may not be readable
+// (unwind/stack_bounds.h). errno is never touched: of libc only memcpy and its
+// kin are called.
 //
 // An event is written in this order, so that SIGKILL at any point leaves whole
 // events only:
@@ -105,10 +107,10 @@ class RecordingSection {
 bool PrepareAlloc(size_t bytes);
 bool PrepareFree(const void* block);
 
-// The most words an event takes besides its stack's node definitions: for a mapping
-// with a file name of 4096 bytes, and for the others.
 // What every short event needs: its words, time words, a usage sample, heap growth.
 inline constexpr size_t kShortEventWords = 32;
+// The most words an event takes besides its stack's node definitions: for a mapping
+// with a file name of 4096 bytes.
 inline constexpr size_t kLargestEventWords = kShortEventWords + 4096 / 8;
 
 // Slow: a time word, for an event of `address` (0: of none). Adapts the stride and takes a
@@ -260,6 +262,7 @@ inline void StampIfLarge(ThreadState& state, const void* block) {
 [[gnu::cold]] void RecordFreeWhileStopped(void* block);
 [[gnu::cold]] void RecordReallocIntentWhileStopped(void* block);
 
+// malloc, calloc, realloc: after the real call returned `block`.
 inline void RecordAlloc(EventKind kind, AllocFunction function, void* block, size_t bytes,
                         const CallSite& site) {
   {

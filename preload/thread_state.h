@@ -52,7 +52,7 @@ struct ThreadState {
   uint64_t caller_node = 0;      // with MEMTRACE_STACKS=off: of the last caller
   uintptr_t caller_pc = 0;
 
-  // What it touches when a sub-buffer is full.
+  // What it touches when the ring is full.
   uint32_t serial = 0;    // 1, 2, ... in the order of first events
   uint32_t sequence = 1;  // of the block being filled
   uint32_t dropped_events = 0;  // since the last block that was written

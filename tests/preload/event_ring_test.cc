@@ -116,8 +116,8 @@ TEST_F(EventRingTest, IsOfTheSizeOfItsMapping) {
   EXPECT_EQ(header().magic, 0u);
 }
 
-// A vector of vectors is the model: sub-buffers, each filled in pieces.
-TEST_F(EventRingTest, FollowsTheModelThroughManySubBuffers) {
+// A vector is the model: what the ring was filled with, in pieces, since it was begun anew.
+TEST_F(EventRingTest, FollowsTheModelThroughManyRestarts) {
   std::mt19937 random(1);
   std::vector<uint64_t> model;
   uint64_t next_word = 1;
