@@ -6,7 +6,9 @@
 // What a library gets from a malloc that is not ours leaves no event. Which one that may be
 // is known here: one that binds its own libc's names first (RTLD_DEEPBIND), or one with a
 // libc of its own (another namespace). The flag stays: without it the program would be
-// another one.
+// another one. It says nothing of a library that is there already: cwrap's wrappers open libc
+// itself so. Whether the call succeeds is not known, for it is looked at before; so the note of
+// a name that is searched for may be of a library that was not found.
 //
 // dlclose does not ask who calls, and is wrapped: what it unloads is known behind it.
 
@@ -51,7 +53,10 @@ std::string_view Shown(const char* file) {
 extern "C" [[gnu::used]] ENTERED void memtrace_before_dlopen(const char* file, int mode) {
   memtrace_next_dlopen = reinterpret_cast<void*>(memtrace::Next().dlopen);
   memtrace::NoticeUnseenCloses();
-  if (file == nullptr || (mode & RTLD_DEEPBIND) == 0) return;
+  if (file == nullptr || (mode & (RTLD_DEEPBIND | RTLD_NOLOAD)) != RTLD_DEEPBIND ||
+      !memtrace::WouldBeLoaded(file)) {
+    return;
+  }
   memtrace::unwind::ExpectUnseenCloses();
   AddNote(Shown(file), memtrace::format::kOpenedWithDeepBind,
           ": what it allocates and frees by libc's malloc is not in this trace");

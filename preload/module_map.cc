@@ -1,12 +1,15 @@
 #include "preload/module_map.h"
 
 #include <link.h>
+#include <sys/stat.h>
 
 #include <atomic>
+#include <cerrno>
 #include <new>
 #include <string_view>
 
 #include "format/records.h"
+#include "preload/allowed_calls.h"
 #include "preload/append_records.h"
 #include "preload/clock.h"
 #include "preload/coverage_notes.h"
@@ -15,6 +18,7 @@
 #include "preload/process.h"
 #include "preload/recorder.h"
 #include "preload/recording_switch.h"
+#include "preload/sys.h"
 #include "preload/text.h"
 #include "preload/unwind/module_epoch.h"
 
@@ -215,6 +219,30 @@ bool IsStillLoaded(const Instance& instance) {
                 HashOf(map->l_name != nullptr ? map->l_name : ""));
 }
 
+std::string_view FileNameOf(std::string_view path) {
+  return From(path, path.rfind('/') + 1);  // npos + 1 is 0
+}
+
+// As the loader does: a name without a directory is compared with those that modules have, a path
+// with theirs, and then the files.
+bool IsPermanent(std::string_view file, const struct stat* status) {
+  const bool has_directory = file.find('/') != std::string_view::npos;
+  for (size_t i = 0; i < g_permanent_count; ++i) {
+    const ModuleView& module = g_permanent[i];
+    if (file == module.path) return true;
+    if (!has_directory) {
+      if (file == module.soname || file == FileNameOf(module.path)) return true;
+      continue;
+    }
+    struct stat its;
+    if (status != nullptr && !sys::Failed(sys::Stat(module.path, &its)) &&
+        its.st_dev == status->st_dev && its.st_ino == status->st_ino) {
+      return true;
+    }
+  }
+  return false;
+}
+
 int VisitPermanent(dl_phdr_info* info, size_t, void* data) {
   static_cast<ModuleWriter*>(data)->Permanent(*info);
   return 0;
@@ -291,6 +319,27 @@ bool RetireWhatIsGone() {
 }
 
 }  // namespace
+
+bool WouldBeLoaded(const char* file) {
+  // Of a module that came later only those are known which a stack went through, by their path.
+  bool is_there = false;
+  if (g_instances != nullptr) {
+    const uint64_t path_hash = HashOf(file);
+    FindLoaded([&](size_t i) {
+      return is_there = g_instances[i].path_hash == path_hash && IsStillThere(g_instances[i]);
+    });
+  }
+  if (is_there) return false;
+  const Section section;  // first: a fork child counts its calls anew in it
+  const OtherCalls calls;
+  const std::string_view name = file;
+  struct stat status;
+  const bool may_ask = section && calls && name.find('/') != std::string_view::npos &&
+                       name.find('$') == std::string_view::npos;  // $ORIGIN, which ld.so replaces
+  const long found = may_ask ? sys::Stat(file, &status) : -ENOSYS;
+  if (found == -ENOENT || found == -ENOTDIR) return false;
+  return !IsPermanent(name, sys::Failed(found) ? nullptr : &status);
+}
 
 void NoticeUnseenCloses() {
   if (g_instances == nullptr || !AnyIsGone()) return;

@@ -38,6 +38,10 @@ void WritePermanentModulesAgain();
 // See unwind::InstanceOfFunction.
 uint16_t InstanceOf(const dl_find_object* object, uintptr_t pc, bool* cacheable);
 
+// Whether dlopen() of `file` may load a module. Not if that is there already, or there is no such
+// file; where neither is known, it may. The loader is not asked, for it would have to take a lock.
+bool WouldBeLoaded(const char* file);
+
 // Before a module is loaded: it may be put where one was that somebody unloaded past the wrapper
 // (who got libc's dlclose by dlsym).
 void NoticeUnseenCloses();

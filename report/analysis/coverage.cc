@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "format/notes.h"
+#include "report/base/path.h"
 #include "report/words/units.h"
 
 namespace memtrace::report {
@@ -27,8 +28,8 @@ std::vector<std::string> WithOneForAllFiles(const std::vector<std::string>& note
   std::vector<std::string> together, files;
   size_t place = 0;
   for (const std::string& note : notes) {
-    const size_t at = note.find(format::kOpenedWithDeepBind);
-    if (at == note.npos) {
+    const absl::string_view file = DeepboundFile(note);
+    if (file.empty()) {
       together.push_back(note);
       continue;
     }
@@ -36,9 +37,7 @@ std::vector<std::string> WithOneForAllFiles(const std::vector<std::string>& note
       place = together.size();
       together.push_back(note);
     }
-    const size_t slash = note.rfind('/', at);
-    const size_t begin = slash == note.npos ? 0 : slash + 1;
-    files.push_back(note.substr(begin, at - begin));
+    files.emplace_back(FileNameOf(file));
   }
   if (files.size() < 2) return together;
   const size_t more = files.size() - std::min(files.size(), kNamed);
@@ -429,7 +428,7 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
                             metadata.counter("import_bad_lines") != 0 ||
                             !reader.damage().empty() || !reader.cut_place().empty();
   coverage.live_until_ns = reader.live_until_ns();
-  coverage.notes = WithOneForAllFiles(metadata.notes);
+  coverage.notes = WithOneForAllFiles(metadata.NotesThatHold());
   // What a log lacks is in its counters: the notes of an import say where it comes from,
   // and why it lacks that.
   if (analysis->process.imported()) coverage.harmless_notes += coverage.notes.size();

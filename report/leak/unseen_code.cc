@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "format/notes.h"
 #include "report/base/path.h"
 
 namespace memtrace::report::leak {
@@ -39,12 +38,6 @@ std::string NameOf(const ScanHintRange& code, const Scan& scan, const TraceMetad
   return "a library";
 }
 
-// The file that was opened, by its name; empty: the note tells of none.
-absl::string_view DeepboundIn(absl::string_view note) {
-  const size_t at = note.find(format::kOpenedWithDeepBind);
-  return at == note.npos ? "" : FileNameOf(note.substr(0, at));
-}
-
 }  // namespace
 
 UnseenCode::UnseenCode(const Scan& scan, const TraceMetadata& metadata) {
@@ -55,15 +48,16 @@ UnseenCode::UnseenCode(const Scan& scan, const TraceMetadata& metadata) {
     (allocates ? allocate : free).insert(NameOf(hint, scan, metadata));
     if (!allocates) frees_.push_back({hint.start, hint.end, 0});
   }
-  for (const std::string& note : metadata.notes) {
-    const absl::string_view name = DeepboundIn(note);
+  for (const std::string& note : metadata.NotesThatHold()) {
+    const absl::string_view name = FileNameOf(DeepboundFile(note));
     if (name.empty()) continue;
     allocate.emplace(name);
     free.emplace(name);
     for (const ModuleRecord& module : metadata.modules) {
-      if (FileNameOf(module.info.path) != name) continue;
+      // What was there before the program began was not opened, though it may have the same name.
       const bool permanent = (module.info.flags & format::kModulePermanent) != 0;
-      frees_.push_back({module.info.start, module.info.end, permanent ? 0 : module.info.id.value});
+      if (permanent || FileNameOf(module.info.path) != name) continue;
+      frees_.push_back({module.info.start, module.info.end, module.info.id.value});
     }
   }
   who_allocates_ = Enumerate(allocate);

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 
+#include "absl/strings/string_view.h"
+#include "format/notes.h"
 #include "format/record_decoder.h"
 #include "format/varint.h"
+#include "report/base/path.h"
 #include "report/trace/record_text.h"
 
 namespace memtrace::report {
@@ -268,6 +271,30 @@ bool TraceMetadata::Read(std::span<const uint8_t> content, ClockMap* clock) {
     }
   }
   return decoder.ok();
+}
+
+absl::string_view DeepboundFile(absl::string_view note) {
+  const size_t at = note.find(format::kOpenedWithDeepBind);
+  return at == note.npos ? absl::string_view() : note.substr(0, at);
+}
+
+// A path is another file's than a module's of the same name in another directory, but for libc,
+// of which there is one.
+std::vector<std::string> TraceMetadata::NotesThatHold() const {
+  static constexpr absl::string_view kLibc = "libc.so.6";
+  std::vector<std::string> hold;
+  for (const std::string& note : notes) {
+    const absl::string_view file = DeepboundFile(note);
+    const absl::string_view name = FileNameOf(file);
+    const bool by_name = name == file || name == kLibc;
+    const bool is_void =
+        !file.empty() && std::ranges::any_of(modules, [&](const ModuleRecord& module) {
+          return (module.info.flags & format::kModulePermanent) != 0 &&
+                 (by_name ? FileNameOf(module.info.path) == name : module.info.path == file);
+        });
+    if (!is_void) hold.push_back(note);
+  }
+  return hold;
 }
 
 bool TraceMetadata::IsReserved(uint64_t offset) const {

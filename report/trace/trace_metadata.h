@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
 #include "format/records.h"
 #include "format/trace_format.h"
 #include "report/findings/process_info.h"
@@ -124,6 +125,10 @@ struct TraceMetadata {
   // before it were read. `clock` receives clock pairs.
   bool Read(std::span<const uint8_t> content, ClockMap* clock);
 
+  // The notes, but for those on an RTLD_DEEPBIND of what was loaded before the program began, on
+  // which the flag has no effect.
+  std::vector<std::string> NotesThatHold() const;
+
   // Whether `offset` of the raw file is in a reserve: nothing need be written up to its end.
   bool IsReserved(uint64_t offset) const;
 
@@ -134,6 +139,10 @@ struct TraceMetadata {
 };
 
 std::string HexOf(std::string_view bytes);
+
+// The file of a note on a library that was opened with RTLD_DEEPBIND (format/notes.h). Empty: it is
+// another note.
+absl::string_view DeepboundFile(absl::string_view note);
 
 }  // namespace memtrace::report
 

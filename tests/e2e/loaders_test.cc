@@ -76,6 +76,14 @@ TEST_F(LoadersTest, ALibraryOpenedWithDeepbindIsNoted) {
   EXPECT_THAT(scan.at("notes").dump(), HasSubstr("what libplugin_allocating.so allocated past"));
 }
 
+// The flag has no effect on it. cwrap's wrappers open libc so.
+TEST_F(LoadersTest, WhatIsLoadedAlreadyOrIsNotThereIsNotOpenedWithDeepbind) {
+  Run("loaded");
+  EXPECT_EQ(AllocationsOf(report_, 1733), 50u);
+  EXPECT_EQ(notes_, "[]");
+  EXPECT_FALSE(report_.at("leak_scans").at(0).at("frees_unseen").get<bool>());
+}
+
 TEST_F(LoadersTest, ALibraryInANamespaceOfItsOwnIsNoted) {
   Run("namespace");
   EXPECT_EQ(AllocationsOf(report_, 1733), 0u);

@@ -3,6 +3,8 @@
  *
  *   plainly     dlopen by its path
  *   deepbind    the same with RTLD_DEEPBIND
+ *   loaded      plainly, after it has opened with RTLD_DEEPBIND what is loaded already (libc, by its
+ *               name and by its path, as the wrappers of cwrap do), and what is not there
  *   namespace   dlmopen, in a namespace of its own; it frees its blocks itself
  *   symbolic    plugins/symbolic_malloc.c, whose malloc is its own; it frees its blocks itself
  *   runpath     through a library that alone knows where it is (its RUNPATH)
@@ -29,6 +31,15 @@ int main(int argc, char** argv) {
   void* library = strcmp(how, "deepbind") == 0    ? dlopen(path, RTLD_NOW | RTLD_DEEPBIND)
                   : strcmp(how, "namespace") == 0 ? dlmopen(LM_ID_NEWLM, path, RTLD_NOW)
                                                   : dlopen(path, RTLD_NOW);
+  if (library != NULL && strcmp(how, "loaded") == 0) {
+    Dl_info libc;
+    if (dladdr((void*)&puts, &libc) == 0 ||
+        dlopen("libc.so.6", RTLD_LAZY | RTLD_DEEPBIND) == NULL ||
+        dlopen(libc.dli_fname, RTLD_LAZY | RTLD_DEEPBIND) == NULL ||
+        dlopen("/no/such/library.so", RTLD_LAZY | RTLD_DEEPBIND) != NULL) {
+      return 5;
+    }
+  }
   if (library != NULL && strcmp(how, "runpath") == 0) {
     void* (*find)(void) = (void* (*)(void))dlsym(library, "Find");
     library = find();

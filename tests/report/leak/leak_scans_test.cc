@@ -202,6 +202,41 @@ TEST(LeakScanTest, WhatWasOpenedWithDeepbindAllocatesAndFreesUnseen) {
   EXPECT_EQ(world.KindOf(kC), kReachable);
 }
 
+// The flag has no effect on it, and older libraries noted it all the same.
+TEST(LeakScanTest, WhatWasLoadedAlreadyWasNotOpenedWithDeepbind) {
+  for (const char* file : {"libc.so.6", "/usr/lib/x86_64-linux-gnu/libc.so.6", "libdeep.so.1",
+                           "/opt/plugins/libdeep.so.1"}) {
+    World world;
+    world.trace.Module(7, format::kModulePermanent, 0x900000, 0x910000, 0x900000,
+                       "/lib/x86_64-linux-gnu/libc.so.6");
+    world.trace.Module(8, format::kModulePermanent, 0xa00000, 0xa10000, 0xa00000,
+                       "/opt/plugins/libdeep.so.1");
+    world.trace.Note(std::string(file) +
+                     " was opened with RTLD_DEEPBIND: what it allocates and frees by libc's malloc "
+                     "is not in this trace");
+    world.Block(kA, 32, 0x900100).Block(kB, 32, 0xa00100).Block(kC, 32);
+    world.In(World::kHeap + 0x8000, kC);
+    EXPECT_FALSE(world.Check().frees_unseen) << file;
+    EXPECT_EQ(world.KindOf(kA), kDefinite) << file;
+    EXPECT_EQ(world.KindOf(kB), kDefinite) << file;
+    EXPECT_EQ(world.KindOf(kC), kDefinite) << file;
+  }
+}
+
+// Another file of the same name was.
+TEST(LeakScanTest, WhatWasOpenedWithDeepbindMayHaveTheNameOfWhatWasLoaded) {
+  World world;
+  world.trace.Module(7, format::kModulePermanent, 0x900000, 0x910000, 0x900000,
+                     "/usr/lib/libdeep.so.1");
+  world.trace.Note(
+      "/opt/plugins/libdeep.so.1 was opened with RTLD_DEEPBIND: what it allocates and frees by "
+      "libc's malloc is not in this trace");
+  world.Block(kA, 32, 0x900100);
+  EXPECT_TRUE(world.Check().frees_unseen);
+  EXPECT_EQ(world.KindOf(kA), kDefinite)
+      << "the one that was loaded is not the one that was opened";
+}
+
 TEST(LeakScanTest, WhatWasNotScannedIsListed) {
   World world;
   world.Block(kA, 32);
