@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "report/names/site_symbols.h"
+#include "report/words/units.h"
 
 namespace memtrace::report {
 namespace {
@@ -57,6 +58,8 @@ constexpr Name kAllocatorNames[] = {
     {"runtime.mallocgc", Kind::kEntry, "Go's collector"},
 };
 constexpr size_t kNameCount = std::size(kAllocatorNames);
+
+constexpr std::string_view kOperatorNewName = "operator new";  // as it is told
 
 // Texts that allocators have in them: they are known by these where the names were stripped.
 struct Text {
@@ -168,8 +171,9 @@ class Survey {
         return other.use(name).wanted;
       });
       if (!wanted) continue;
-      const std::string shown =
-          kind == Kind::kOperatorNew ? "operator new" : std::string(kAllocatorNames[name].name);
+      const std::string shown = kind == Kind::kOperatorNew
+                                    ? std::string(kOperatorNewName)
+                                    : std::string(kAllocatorNames[name].name);
       if (std::find(called.begin(), called.end(), shown) == called.end()) called.push_back(shown);
     }
     return called;
@@ -191,9 +195,13 @@ class Survey {
       const std::vector<std::string> called = CalledNames(at);
       if (called.empty()) return;
       const std::string names = absl::StrJoin(called, ", ");
+      // What operator new gives out operator delete ends, in jemalloc by a call of free().
+      const bool shares_free =
+          allocator == "jemalloc" || called.size() > 1 || called[0] != kOperatorNewName;
       Add(path, allocator, UnseenAllocator::Way::kOwnNames,
           absl::StrCat(path, " is ", allocator, ": what is allocated by its own ", names,
-                       " is not in this trace, only what is by malloc and its kin"));
+                       " is not in this trace, only what is by malloc and its kin"),
+          shares_free);
       return;
     }
     if (exports_malloc) {
@@ -228,11 +236,11 @@ class Survey {
   }
 
   void Add(const std::string& module, const std::string& allocator, UnseenAllocator::Way way,
-           const std::string& note) {
+           const std::string& note, bool shares_free = false) {
     for (const UnseenAllocator& known : analysis_.coverage.unseen_allocators) {
       if (known.module == module && known.way == way) return;  // loaded again
     }
-    analysis_.coverage.unseen_allocators.push_back({module, allocator, way});
+    analysis_.coverage.unseen_allocators.push_back({module, allocator, way, shares_free});
     if (!note.empty()) analysis_.coverage.notes.push_back(note);
   }
 
@@ -241,10 +249,36 @@ class Survey {
   size_t tracer_ = SIZE_MAX;
 };
 
+// What jemalloc's operator delete ends comes to free(), what its operator new gives out does not
+// come to us: each object at the address of a block that was freed looks like a double free. The
+// program's own double frees look the same, and are not told apart.
+void TakeBackSecondFrees(Analysis* analysis) {
+  const auto& allocators = analysis->coverage.unseen_allocators;
+  const auto shares = std::ranges::find_if(allocators, &UnseenAllocator::shares_free);
+  if (shares == allocators.end()) return;
+  InvalidFrees& frees = analysis->invalid_frees;
+  uint64_t taken_back = 0;
+  std::erase_if(frees.stories, [&taken_back](const InvalidFree& story) {
+    if (story.kind == InvalidFree::Kind::kInsideLive) return false;
+    taken_back += story.times;
+    return true;
+  });
+  if (taken_back == 0) return;
+  frees.told -= taken_back;
+  frees.of_unseen_blocks += taken_back;
+  analysis->coverage.notes.push_back(absl::StrCat(
+      words::Plural(taken_back, "free"), " of blocks that were freed before ",
+      taken_back == 1 ? "is" : "are", " not told as double frees: ", shares->module,
+      " may have given out other blocks there in between, which are not in this trace"));
+}
+
+void Examine(const FindModuleNames& find, Analysis* analysis) { Survey(find, analysis).Run(); }
+
 }  // namespace
 
 void FillUnseenAllocators(const FindModuleNames& find, Analysis* analysis) {
-  Survey(find, analysis).Run();
+  Examine(find, analysis);
+  TakeBackSecondFrees(analysis);
 }
 
 void UnseenAllocatorsByProgram::Fill(Analysis* analysis) {
@@ -261,15 +295,17 @@ void UnseenAllocatorsByProgram::Fill(Analysis* analysis) {
     coverage.unseen_allocators.insert(coverage.unseen_allocators.end(), found.allocators.begin(),
                                       found.allocators.end());
     coverage.notes.insert(coverage.notes.end(), found.notes.begin(), found.notes.end());
+    TakeBackSecondFrees(analysis);
     return;
   }
   const size_t notes_before = coverage.notes.size();
-  FillUnseenAllocators(find_, analysis);
+  Examine(find_, analysis);
   found.modules_not_examined = coverage.modules_not_examined;
   found.own_operator_delete = coverage.own_operator_delete;
   found.allocators = coverage.unseen_allocators;
   found.notes.assign(coverage.notes.begin() + static_cast<ptrdiff_t>(notes_before),
                      coverage.notes.end());
+  TakeBackSecondFrees(analysis);
 }
 
 FindModuleNames ModuleNamesBy(symbolizer::SymbolizerProcess* process) {

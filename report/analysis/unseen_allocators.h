@@ -34,8 +34,9 @@ using FindModuleNames = std::function<symbolizer::ModuleNames(
     const symbolizer::Module&, std::span<const std::string_view> names,
     std::span<const std::string_view> texts)>;
 
-// Fills Coverage::unseen_allocators, ::own_operator_delete and
-// ::modules_not_examined, and adds its notes.
+// Fills Coverage::unseen_allocators, ::own_operator_delete and ::modules_not_examined, and adds its
+// notes. Takes those invalid frees back that may be of blocks which such an allocator gave out, and
+// counts them as InvalidFrees::of_unseen_blocks.
 void FillUnseenAllocators(const FindModuleNames& find, Analysis* analysis);
 
 // The same of many traces: a program, with its modules, is looked at once, for that

@@ -38,6 +38,8 @@ struct UnseenAllocator {
   std::string module;
   std::string allocator;  // "jemalloc"; empty: not known
   Way way = Way::kComesFirst;
+  // Of kOwnNames: such blocks may end by free(), which comes to us.
+  bool shares_free = false;
 };
 
 // What the trace does and does not contain.

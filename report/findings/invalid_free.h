@@ -42,6 +42,9 @@ struct InvalidFrees {
   uint64_t told = 0;                 // frees in these
   bool looked_for = false;           // the others are of blocks that the trace does not have
   uint64_t not_looked_for = 0;       // there are more than are looked for
+  // Frees that looked like second ones and are in no story: an allocator that was not seen may have
+  // given out a block there in between (FillUnseenAllocators()).
+  uint64_t of_unseen_blocks = 0;
 };
 
 // A free for which the pass over the heap found no block: nobody can have allocated one

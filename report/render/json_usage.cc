@@ -128,6 +128,7 @@ Json InvalidFreesJson(const ReportView& view) {
   }
   return {{"certain", AllAllocationsSeen(view.analysis())},
           {"not_looked_for", frees.not_looked_for},
+          {"of_unseen_blocks", frees.of_unseen_blocks},
           {"stories", std::move(stories)}};
 }
 

@@ -267,6 +267,18 @@ TEST_P(AllocatorTest, PreloadedUnderMemtraceRun) {
   EXPECT_THAT(WaysOf(report), Contains("own_names " + GetParam().name));
 }
 
+// Its operator delete may come to us, as jemalloc's does; its operator new does not.
+TEST_P(AllocatorTest, WhatItsOperatorDeleteEndsIsNoDoubleFree) {
+  const std::string library = LibraryOf(GetParam().library);
+  if (library.empty()) GTEST_SKIP() << GetParam().library << " is not installed";
+  const Result run = RunPreloaded("deletes_at_freed_blocks", library);
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  const std::string trace = TraceOf(traces_.path(), "deletes_at_freed_blocks", run.pid);
+  const Json report = Report(trace);
+  EXPECT_EQ(report.at("invalid_frees").at("stories"), Json::array()) << report.at("invalid_frees").dump();
+  EXPECT_THAT(ReportText(trace), Not(HasSubstr("double free")));
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, AllocatorTest,
                          ::testing::Values(Allocator{"jemalloc", "libjemalloc.so.2"},
                                            Allocator{"tcmalloc", "libtcmalloc_minimal.so.4"},

@@ -181,7 +181,7 @@ export interface Report {
   sizes: { from_bytes: number; to_bytes: number; allocations: number; bytes: number;
            live_blocks: number; live_bytes: number }[];
   modules?: ModuleUsage[]; thread_exchanges?: Exchange[]; thread_exchanges_left_out?: { blocks: number; bytes: number };
-  invalid_frees?: { certain: boolean; not_looked_for: number; stories: InvalidFree[] };
+  invalid_frees?: { certain: boolean; not_looked_for: number; of_unseen_blocks?: number; stories: InvalidFree[] };
   mismatches?: { frees_known: boolean; pairs: Mismatch[] };
   lifetimes?: { blocks: number; classes: LifetimeClass[] };
   resident?: Resident[]; resident_parts: { [part: string]: string }; pressure?: Pressure | null;
