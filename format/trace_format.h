@@ -167,8 +167,10 @@ struct StatusArea {
   // MEMTRACE_LEAK_SIGNAL, as it was when the process began: a title of the process may be written
   // over its environment. 0: none.
   uint64_t leak_signal;
+  uint32_t no_scans;  // NoScans of memory_scan.h: a request is not answered any more
+  uint32_t reserved_2;
 };
-static_assert(sizeof(StatusArea) == 200);
+static_assert(sizeof(StatusArea) == 208);
 
 // A module instance: a file mapped from its load to its unload, numbered 1, 2, ...
 // by its kModule record. A stack node names the instance its pc lies in; 0 there

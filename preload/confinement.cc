@@ -183,6 +183,8 @@ bool PrepareForFilter(const void* program) {
       if (!TakeLeave(section.state(), program, no_handler)) return false;
     }
   }
+  // While it may be written. What was asked for is answered by now.
+  g_process.file.NoteNoScans(format::NoScans::kSeccompFilter);
   g_clock.ForgoCalls();
   g_memory_calls_only.store(true);
   // Waits for the calls of other threads. This thread's own are not waited for: a handler that
@@ -199,7 +201,10 @@ void FilterIsInstalled(const char* call) {
   if (section) Tell(format::Confinement::kMemoryCallsOnly, call);
 }
 
-void FilterWasRefused() { g_memory_calls_only.store(false); }
+void FilterWasRefused() {
+  g_memory_calls_only.store(false);
+  g_process.file.NoteNoScans(format::NoScans::kNone);
+}
 
 void PrepareForStrictMode() {
   // It is refused where there is a filter.

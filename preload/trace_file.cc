@@ -245,6 +245,12 @@ void TraceFile::NoteScanFinished(uint32_t number) {
   WriteStatus(offsetof(format::StatusArea, scan_finished), &finished, sizeof(finished));
 }
 
+void TraceFile::NoteNoScans(format::NoScans why) {
+  if (!status_.NoteNoScans(why)) {
+    WriteStatus(offsetof(format::StatusArea, no_scans), &why, sizeof(why));
+  }
+}
+
 // At the end of the file. UINT64_MAX: that is beyond `limit`.
 uint64_t TraceFile::TakeSpace(uint64_t bytes, uint64_t limit) {
   uint64_t end = end_->load(std::memory_order_relaxed);

@@ -85,6 +85,7 @@ class TraceFile {
   // write by a system call. They must be called in the order of the scans.
   void AnswerScan(uint64_t answer);
   void NoteScanFinished(uint32_t number);
+  void NoteNoScans(format::NoScans why);
 
   // Whether MEMTRACE_KEEP=newest is set.
   bool keeps_newest() const { return segments_.on(); }

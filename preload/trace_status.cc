@@ -63,6 +63,14 @@ bool TraceStatus::NoteScanFinished(uint32_t number) {
   return to != nullptr;
 }
 
+bool TraceStatus::NoteNoScans(format::NoScans why) {
+  format::StatusArea* const to = ScansForStoring();
+  if (to != nullptr) {
+    std::atomic_ref(to->no_scans).store(static_cast<uint32_t>(why), std::memory_order_release);
+  }
+  return to != nullptr;
+}
+
 void TraceStatus::NoteLoss(uint64_t events, uint64_t ticks, format::RecordingStop why,
                            long error) {
   format::StatusArea& to = area();

@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "format/memory_scan.h"
 #include "format/records.h"
 #include "format/trace_format.h"
 
@@ -58,6 +59,7 @@ class TraceStatus {
   // False: it must not be stored, see TraceFile::AnswerScan().
   bool AnswerScan(uint64_t answer);
   bool NoteScanFinished(uint32_t number);
+  bool NoteNoScans(format::NoScans why);
 
   // Writes the area to the file, if it is in private memory. `fd` is the trace, open for writing.
   void Write(long fd);

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -120,6 +121,24 @@ absl::Status DidNotAnswer(int pid, const RunningTrace& trace, const LeakSignal& 
       silence, why, "; --timeout waits longer, and ", WhyNotAtOnce(pid, signal)));
 }
 
+// An older library's area ends before it.
+format::NoScans WhyNoScans(format::StatusArea& area) {
+  constexpr size_t kTold = offsetof(format::StatusArea, no_scans) + sizeof(area.no_scans);
+  if (area.bytes < kTold) return format::NoScans::kNone;
+  return static_cast<format::NoScans>(std::atomic_ref(area.no_scans).load());
+}
+
+absl::Status MakesNoScans(int pid, const RunningTrace& trace, format::NoScans why) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "no scan of process ", pid, " can be made any more: ",
+      why == format::NoScans::kSeccompFilter
+          ? "the program has installed a seccomp filter, which may not allow what a scan needs; "
+            "memtrace_leak_check() of memtrace.h makes one before it does that, and without its "
+            "filter it answers"
+          : "it says so for a reason that this version does not know",
+      "; memtrace report ", trace.path, " shows what it has not freed"));
+}
+
 absl::Status HasEnded(int pid) {
   return absl::NotFoundError(absl::StrCat("process ", pid,
                                           " ended before its scan was done; memtrace report of its "
@@ -140,6 +159,9 @@ absl::StatusOr<uint32_t> Scan(const LeaksFlags& flags, const RunningTrace& trace
         " has no place for a request: an older library wrote it; start the program with this one"));
   }
   format::StatusArea& area = page.area();
+  if (const format::NoScans why = WhyNoScans(area); why != format::NoScans::kNone) {
+    return MakesNoScans(flags.pid, trace, why);
+  }
   uint64_t before = page.Get(area.scan_request);
   uint64_t request;
   do {
@@ -152,11 +174,13 @@ absl::StatusOr<uint32_t> Scan(const LeaksFlags& flags, const RunningTrace& trace
   uint64_t answer = 0;
   for (;; Pause()) {
     const bool lives = alive();  // before: what it answers last counts
+    const format::NoScans no_scans = WhyNoScans(area);  // as well
     answer = page.Get(area.scan_answer);
     // Where somebody else asked meanwhile, one scan answers both.
     if (static_cast<int32_t>(static_cast<uint32_t>(answer) - static_cast<uint32_t>(request)) >= 0)
       break;
     if (!lives) return HasEnded(flags.pid);
+    if (no_scans != format::NoScans::kNone) return MakesNoScans(flags.pid, trace, no_scans);
     const double waited = Now() - began;
     const uint32_t stopped = std::atomic_ref(area.stop_why).load();
     if (stopped != 0 && waited > 1) {

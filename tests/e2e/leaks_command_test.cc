@@ -91,9 +91,14 @@ TEST_F(LeakScanTest, AskedRightBeforeASeccompFilter) {
   const Result asked = leaks.Wait(20);
   EXPECT_EQ(asked.Outcome(), "exit 0") << asked.err;
   Until([&] { return process.HasWritten("filtered\n"); });
+  const Result later = AskForLeaks(process.pid());
   process.Signal(SIGTERM);
   const Result run = process.Wait(20);
   if (run.exit_status == 77) GTEST_SKIP() << "no seccomp filter here";
+  EXPECT_EQ(later.Outcome(), "exit 2");
+  EXPECT_THAT(later.err,
+              HasSubstr("can be made any more: the program has installed a seccomp filter"));
+  EXPECT_THAT(later.err, Not(HasSubstr("did not answer")));
   Load(trace);
   ASSERT_EQ(scans_.size(), 1u);
   EXPECT_EQ(scans_[0].reason, format::ScanReason::kOutside);

@@ -250,6 +250,21 @@ TEST_F(TraceFileTest, TheStatusHasTheLeakSignal) {
   }
 }
 
+// For who asks for a scan where none can be made any more.
+TEST_F(TraceFileTest, TheStatusSaysThatNoScanIsMade) {
+  TraceFile file;
+  ASSERT_EQ(Create(file, "x.mtr"), 0);
+  const int fd = open(file.path(), O_RDONLY);
+  ASSERT_GE(fd, 0);
+  for (const format::NoScans why : {format::NoScans::kSeccompFilter, format::NoScans::kNone}) {
+    file.NoteNoScans(why);
+    format::StatusArea area;
+    ASSERT_EQ(pread(fd, &area, sizeof(area), TraceStatus::kOffset), ssize_t{sizeof(area)});
+    EXPECT_EQ(area.no_scans, static_cast<uint32_t>(why));
+  }
+  close(fd);
+}
+
 // As on btrfs: nothing is stored to the mapping but answers, for which the kernel is asked before.
 TEST_F(TraceFileTest, WhereStoresTakeSpaceTheStatusIsWritten) {
   TraceFile file;
