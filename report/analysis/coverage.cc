@@ -310,9 +310,9 @@ void AddConfinementNotes(const TraceReader& reader, Coverage* coverage) {
     const bool all_told = metadata.confinements.size() < format::kMostConfinementsTold;
     add_timed(ConfinementNote(kind, all_told, &reader.clock()),
               ConfinementNote(kind, all_told, nullptr));
-    coverage->harmless_notes +=
-        kind.has_reserve &&
-        kind.what != static_cast<uint32_t>(format::Confinement::kMemoryCallsOnly);
+    // What is given up beside, as usage samples behind a filter, is no event of the heap. Events
+    // that could not be written have counters of their own, and an end of the recording its record.
+    coverage->harmless_notes += kind.has_reserve;
   }
 }
 

@@ -64,6 +64,7 @@ void ExpectWhole(const Json& report, const std::string& told) {
   EXPECT_EQ(coverage.at("marked_stacks"), 0);
   EXPECT_EQ(coverage.at("unordered_events"), 0);
   EXPECT_EQ(coverage.at("truncated"), false);
+  EXPECT_EQ(coverage.at("all_recorded"), true) << coverage.dump();
 }
 
 struct Way {

@@ -194,8 +194,9 @@ TEST(AnalyzerTest, RightsThatWereGivenUpHideNothingWhereTheTraceGoesOn) {
     return AllRecorded(coverage);
   };
   EXPECT_TRUE(all_recorded(format::Confinement::kPathLost, 8192));
+  EXPECT_TRUE(all_recorded(format::Confinement::kMemoryCallsOnly, 8192));
   EXPECT_FALSE(all_recorded(format::Confinement::kPathLost, 0));
-  EXPECT_FALSE(all_recorded(format::Confinement::kMemoryCallsOnly, 8192));
+  EXPECT_FALSE(all_recorded(format::Confinement::kMemoryCallsOnly, 0));
 }
 
 TEST(AnalyzerTest, SizesGoToTheirClasses) {
