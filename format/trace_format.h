@@ -191,6 +191,7 @@ enum class StackMarker : uint64_t {
   kNotCaptured = 6,    // stacks are off, or the event came from inside the tracer
   kContextEnd = 7,     // the first frame of a context, or fiber: complete
   kLost = 8,           // made by readers only: its definition was in a lost part of the trace
+  kOtherStack = 9,     // called on another stack, by code that is of no module
 };
 
 }  // namespace memtrace::format

@@ -6,6 +6,9 @@ namespace memtrace::unwind {
 
 using format::StackMarker;
 
+// More than the frames from here to the tracer's take.
+constexpr uintptr_t kFarBelow = 64 << 10;
+
 CfiUnwinder::CfiUnwinder(const KeptRegisters& kept, StackBounds* bounds)
     : point_{kept.rip, true}, sp_(kept.rsp), reader_(bounds, kept.rsp) {
   // Caller-saved registers stay unknown: nothing says what they are here.
@@ -85,11 +88,13 @@ StepResult CfiUnwinder::StepByRow(const CfiImage& image, const CfiRow& row) {
     if (!Apply(image, reg, row.registers[reg], cfa, &outer)) return StepResult::kMarked;
   }
   outer.Copy(kRip, outer, row.ra_register);
+  cfa_is_computed_ = row.cfa.is_expression;
   return Leave(&outer, row.signal_frame);
 }
 
 StepResult CfiUnwinder::StepByRule(FrameRule rule) {
   Registers outer;
+  cfa_is_computed_ = false;
   for (int reg = 0; reg < kRegisterCount; ++reg) {
     if (rule.flags & kSignal) {
       outer.SetMemory(reg, sp_ + static_cast<uintptr_t>(kUcontextOffset[reg]));
@@ -107,16 +112,24 @@ StepResult CfiUnwinder::StepByRule(FrameRule rule) {
 
 // The same as FastWalk's. The reads of the frame may have moved the window to the
 // other stack already.
-bool CfiUnwinder::LeavesStack(uintptr_t pc, uintptr_t sp) {
+bool CfiUnwinder::LeavesStack(uintptr_t pc, uintptr_t sp, StackMarker* why_not) {
+  *why_not = StackMarker::kInconsistent;
   if (stacks_left_ == 0) return false;
   --stacks_left_;
+  dl_find_object code;
+  const bool is_known = _dl_find_object(reinterpret_cast<void*>(pc - 1), &code) == 0;
   reader_.Enter(sp_);
   const bool was_primary = reader_.on_primary_stack();
-  if (reader_.Contains(sp - sizeof(uint64_t))) return false;
-  reader_.Enter(sp);
-  dl_find_object code;
-  return !(was_primary && reader_.on_primary_stack()) &&
-         _dl_find_object(reinterpret_cast<void*>(pc - 1), &code) == 0;
+  const bool is_near = reader_.Contains(sp - sizeof(uint64_t));
+  if (!is_near) reader_.Enter(sp);
+  const bool is_primary = reader_.on_primary_stack();
+  if (is_known) return !is_near && !(was_primary && is_primary);
+  // Of two places outside of the thread's own stack nobody knows whether they are of one; and a
+  // program may have two stacks within that. But far below there is nothing of this one any more,
+  // and CFI that computes the CFA means it.
+  const bool is_other = was_primary != is_primary || (cfa_is_computed_ && sp_ - sp > kFarBelow);
+  if (is_other && reader_.Contains(sp)) *why_not = StackMarker::kOtherStack;
+  return false;
 }
 
 StepResult CfiUnwinder::Leave(Registers* outer, bool over_signal) {
@@ -127,12 +140,14 @@ StepResult CfiUnwinder::Leave(Registers* outer, bool over_signal) {
   if (!outer->Read(kRsp, &reader_, &sp)) return Mark(StackMarker::kUnreadable);
   if (pc == 0) return Mark(MarkerOfNoReturn(reader_.on_primary_stack()));
   if (pc >> kAddressBits != 0 || sp % 8 != 0) return Mark(StackMarker::kInconsistent);
+  StackMarker why_not;
   if (over_signal) {
     if (pc == point_.pc && sp == sp_) return Mark(StackMarker::kInconsistent);
     reader_.Enter(sp);
-  } else if (sp <= sp_ && !(point_.exact && sp == sp_ && pc != point_.pc) && !LeavesStack(pc, sp)) {
+  } else if (sp <= sp_ && !(point_.exact && sp == sp_ && pc != point_.pc) &&
+             !LeavesStack(pc, sp, &why_not)) {
     // Only code that was interrupted may have its return address in a register.
-    return Mark(StackMarker::kInconsistent);
+    return Mark(why_not);
   }
   outer->SetValue(kRip, pc);
   outer->SetValue(kRsp, sp);

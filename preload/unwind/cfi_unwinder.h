@@ -54,13 +54,15 @@ class CfiUnwinder {
   StepResult StepByRow(const CfiImage& image, const CfiRow& row);
   StepResult StepByRule(FrameRule rule);
   StepResult Leave(Registers* outer, bool over_signal);
-  bool LeavesStack(uintptr_t pc, uintptr_t sp);
+  // `why_not`: the marker, if it does not.
+  bool LeavesStack(uintptr_t pc, uintptr_t sp, format::StackMarker* why_not);
   bool Cfa(const CfiImage& image, const CfaRule& rule, uint64_t* cfa);
   bool Apply(const CfiImage& image, int reg, const CfiRule& rule, uint64_t cfa, Registers* outer);
   bool Check(EvalStatus status);
 
   CodePoint point_;
   uintptr_t sp_;
+  bool cfa_is_computed_ = false;  // of the frame that is left: by an expression
   uint16_t stacks_left_ = 256;  // may be left so often: a walk of nonsense ends
   Registers registers_;
   StackReader reader_;

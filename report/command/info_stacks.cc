@@ -30,6 +30,7 @@ const char* MarkerName(StackMarker marker) {
     case StackMarker::kNotCaptured: return "not captured";
     case StackMarker::kContextEnd: return "start of a context";
     case StackMarker::kLost: return "lost";
+    case StackMarker::kOtherStack: return "over to another stack";
   }
   return "unknown";
 }

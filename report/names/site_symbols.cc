@@ -37,6 +37,8 @@ absl::string_view MarkerText(uint64_t marker) {
       return "[stack not captured]";
     case StackMarker::kContextEnd:
       return "[start of a context]";
+    case StackMarker::kOtherStack:
+      return "[goes over to another stack, to code without unwind info]";
     case StackMarker::kLost:
       return "[frames lost: what defines them is not in the trace]";
   }

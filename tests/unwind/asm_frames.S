@@ -210,6 +210,27 @@ begin FrameRbpElsewhere
         .cfi_endproc
 end FrameRbpElsewhere
 
+// The CFA and the return address are in memory that the second argument points to, as those of a
+// frame on another stack: at 0 and 8. By way of r12, for the generic interpreter.
+begin FrameOfOtherStack
+        .cfi_startproc
+        pushq   %r12
+        .cfi_adjust_cfa_offset 8
+        .cfi_rel_offset %r12, 0
+        movq    %rsi, %r12
+        .cfi_remember_state
+        // CFA: breg12 0, deref.  rip: at breg12 8.
+        .cfi_escape 0x0f, 3, 0x7c, 0, 0x06
+        .cfi_escape 0x10, 16, 2, 0x7c, 8
+        call    *%rdi
+        .cfi_restore_state
+        popq    %r12
+        .cfi_adjust_cfa_offset -8
+        .cfi_restore %r12
+        ret
+        .cfi_endproc
+end FrameOfOtherStack
+
 // The call is the last instruction: its return address belongs to no function, or to
 // the next one.
 begin FrameEndsWithCall

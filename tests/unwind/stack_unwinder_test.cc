@@ -32,6 +32,7 @@ void BareTrampoline();
 void TheSamePc();  // a label
 extern const char kFiberEnd[], kFiberEndByGot[], kNoFiberEnd[];  // labels
 void FrameRbpElsewhere(void (*callee)(), void* area);
+void FrameOfOtherStack(void (*callee)(), void* area);
 }
 
 namespace memtrace::unwind {
@@ -117,6 +118,31 @@ INSTANTIATE_TEST_SUITE_P(Frames, WrongCfiTest,
                                                     StackMarker::kUnsupported),
                                          WrongFrame(FrameUnsupported, StackMarker::kUnsupported)),
                          [](const auto& info) { return std::to_string(info.index); });
+
+// As wine's dispatcher of system calls, which the code of a Windows program calls on a stack of its
+// own.
+TEST(OtherStackTest, OfCodeThatIsOfNoModuleIsNotTakenForADamagedOne) {
+  constexpr size_t kBytes = 1 << 20;
+  void* const memory =
+      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto* const area = static_cast<uintptr_t*>(memory);
+  ASSERT_LT(reinterpret_cast<uintptr_t>(area), reinterpret_cast<uintptr_t>(&memory))
+      << "this is not the first thread";
+  const auto stack = reinterpret_cast<uintptr_t>(area) + kBytes / 2;
+  const uintptr_t no_module = reinterpret_cast<uintptr_t>(area) + kBytes / 4;
+  for (const auto& [cfa, marker] : {std::pair(stack, StackMarker::kOtherStack),
+                                    std::pair(stack + 4, StackMarker::kInconsistent),
+                                    std::pair(uintptr_t{8}, StackMarker::kInconsistent)}) {
+    area[0] = cfa;
+    area[1] = no_module;
+    FrameOfOtherStack(CaptureHere, area);
+    EXPECT_EQ(g_first.result.marker, marker) << cfa;
+    EXPECT_EQ(g_first.result.frames, 1u);
+    EXPECT_TRUE(g_first.Contains(reinterpret_cast<void*>(&FrameOfOtherStack), 64));
+  }
+  munmap(memory, kBytes);
+}
 
 using UnusualFrame = std::pair<AsmFrame*, bool>;  // does it need the generic interpreter?
 class UnusualFrameTest : public testing::TestWithParam<UnusualFrame> {};
