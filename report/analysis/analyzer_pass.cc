@@ -195,7 +195,7 @@ int AnalyzerPass::ApplyPlainRun(size_t stream, EventCursor* cursor, uint64_t las
                      : run.Alloc(address, size, waste, site, time) != nullptr;
         };
         if (site != 0 && apply()) [[likely]] {
-          if (faults && fault_matcher_.Noted(address, size + waste, model_)) [[unlikely]] {
+          if (faults && fault_matcher_.Noted(address, e.size + e.waste, model_)) [[unlikely]] {
             fault_matcher_.Claim(*model_.FindLive(address), model_);
           }
           if (!steps.Next(2)) break;

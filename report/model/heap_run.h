@@ -4,7 +4,7 @@
 //
 //   if (HeapRun::Suits(model, stream)) {
 //     HeapRun run(&model, stream);
-//     ... run.Alloc(), run.Free(): false: not for it. Then
+//     ... run.Alloc(), run.Free(): null or false: not for it. Then
 //     run.Pause();  the model takes the event itself, or tells what it counted;  run.Resume();
 //   }
 //
@@ -44,10 +44,11 @@ class HeapRun {
   HeapRun(const HeapRun&) = delete;
   HeapRun& operator=(const HeapRun&) = delete;
 
-  // Takes an allocation of less than 4 GiB that has no mapping of its own. `address` is not 0.
-  // Null: a block is live there.
+  // Takes an allocation of less than 4 GiB that has no mapping of its own. Null: it failed, or a
+  // block is live there.
   [[gnu::always_inline]] HeldBlock* Alloc(uint64_t address, uint32_t size, uint32_t waste,
                                           uint32_t site_index, uint64_t time) {
+    if (address == 0) [[unlikely]] return nullptr;
     HeldBlock* const block = model_.table_.Insert(address);
     if (block == nullptr) [[unlikely]] return nullptr;
     block->size_waste = size | uint64_t{waste} << HeldBlock::kSizeBits;

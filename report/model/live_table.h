@@ -114,7 +114,7 @@ class LiveTable {
     return block != nullptr ? block : Find(address);
   }
 
-  // The new block; nullptr: one at that address is live.
+  // The new block; nullptr: one at that address is live. `address` is not 0.
   HeldBlock* Insert(uint64_t address) {
     if (room_ == 0) [[unlikely]] Grow();
     HeldBlock* slot = Home(address);
@@ -248,7 +248,8 @@ class LiveTable {
     if (memory == MAP_FAILED) throw std::bad_alloc();
     Take(memory, 2 * slots);
     std::vector<HeldBlock> late;
-    for (HeldBlock* slot = slots_ + slots; slot-- != slots_;) {
+    for (HeldBlock* slot = slots_ + slots; slot != slots_;) {
+      --slot;
       if (slot->address_flags == 0) continue;
       const HeldBlock block = *slot;
       slot->address_flags = 0;

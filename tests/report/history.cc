@@ -78,8 +78,12 @@ std::vector<Action> MakeHistory(const HistoryOptions& options, std::mt19937_64& 
     } else {
       action.kind = Action::kAlloc;
       action.calloc = random() % 4 == 0;
-      action.address = take(free_addresses);
-      live.push_back(action.address);
+      if (options.failures && random() % 64 == 0) {
+        action.address = 0;
+      } else {
+        action.address = take(free_addresses);
+        live.push_back(action.address);
+      }
     }
     history.push_back(action);
     if (chance(options.sleep_chance)) asleep_until[thread] = i + options.sleep_actions;
@@ -189,6 +193,10 @@ Truth TruthOf(const std::vector<Action>& history) {
   for (const Action& action : history) {
     switch (action.kind) {
       case Action::kAlloc:
+        if (action.address == 0) {
+          ++truth.failed;
+          break;
+        }
         function_of[action.address] = action.calloc ? 2 : 1;
         alloc(action, action.calloc ? 2 : 1);
         break;

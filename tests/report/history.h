@@ -42,6 +42,7 @@ struct HistoryOptions {
   uint64_t longest_step_ns = 100;
   bool reallocs = true;
   bool awkward_reallocs = true;  // that fail, or are not finished at the end
+  bool failures = false;         // of malloc and calloc
   // The chance that a thread is descheduled after an action, and for how many others.
   double sleep_chance = 0;
   int sleep_actions = 200;

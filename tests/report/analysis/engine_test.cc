@@ -194,6 +194,7 @@ HistoryOptions RandomOptions(std::mt19937_64& random) {
   options.addresses = 2 + static_cast<int>(random() % 60);
   options.sleep_chance = random() % 2 == 0 ? 0 : 0.02;
   options.sleep_actions = 30;
+  options.failures = random() % 2 == 0;
   return options;
 }
 
@@ -388,7 +389,7 @@ TEST(EngineTest, AgreesWithTheSlowModelOnDamagedTraces) {
   uint64_t damaged_blocks = 0, unknown_frees = 0, unseen_frees = 0;
   for (int round = 0; round < 500 / kOneIn; ++round) {
     HistoryOptions options = RandomOptions(random);
-    options.reallocs = false;
+    options.reallocs = options.failures = false;
     const Damaged damaged = DamagedTrace(MakeHistory(options, random), random);
     struct Held {
       uint64_t size;
