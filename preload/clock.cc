@@ -114,8 +114,7 @@ void Clock::Init(std::string_view clock_source, bool monotonic_without_call) {
   if (per_us < 10) return;
   kind_ = format::ClockKind::kTsc;
   ticks_per_us_ = per_us;
-  first_ticks_ = first.ticks;
-  first_ns_ = first.ns;
+  CountFrom(first.ticks, first.ns);
   source_.store(Source::kTsc, std::memory_order_relaxed);
 }
 
@@ -126,16 +125,30 @@ void Clock::CoarseFrom(uint64_t ticks) {
   }
 }
 
+// From where a coarse clock reckons the counter's ticks.
+void Clock::CountFrom(uint64_t ticks, uint64_t ns) {
+  first_ticks_.store(ticks, std::memory_order_relaxed);
+  first_ns_.store(ns, std::memory_order_relaxed);
+}
+
 // Threads may do it at once, a handler in the midst of it, and the child of a fork again: nobody
 // waits, and all go by the frequency that was there first.
 void Clock::ForgoCounter() {
   if (source_.load(std::memory_order_relaxed) == Source::kTsc) {
     constexpr uint64_t kLongEnoughNs = 1'000'000;
     const Instant now = Instant::Now();
-    uint64_t ticks = ticks_per_us_, ns = 1000;
-    if (now.ns - first_ns_ > kLongEnoughNs) {
-      ticks = now.ticks - first_ticks_;
-      ns = now.ns - first_ns_;
+    uint64_t ticks = now.ticks - first_ticks(), ns = now.ns - first_ns();
+    if (ns > kLongEnoughNs) {
+      const uint64_t per_us = ticks / (ns / 1000);
+      if (per_us < ticks_per_us_ / 2 || per_us > ticks_per_us_ * 2) {
+        // It has gone to another time namespace (setns()) since: so much time has not passed.
+        CountFrom(now.ticks, now.ns);
+        ns = 0;
+      }
+    }
+    if (ns <= kLongEnoughNs) {
+      ticks = ticks_per_us_;
+      ns = 1000;
     }
     uint64_t not_yet = 0;
     ticks_per_ns_q32_.compare_exchange_strong(
@@ -147,6 +160,20 @@ void Clock::ForgoCounter() {
     ForgoCalls();
     g_only_by_call.store(true);
   }
+}
+
+// Its ticks go on, for what is kept of them goes on too.
+void Clock::BeginInChild() {
+  if (kind_ == format::ClockKind::kTsc) {
+    if (source_.load(std::memory_order_relaxed) == Source::kTsc) {
+      const Instant now = Instant::Now();
+      CountFrom(now.ticks, now.ns);
+    } else {
+      const uint64_t ns = CoarseAheadNs();
+      CountFrom(std::max(CoarseNow(), last_coarse_.load(std::memory_order_relaxed)), ns);
+    }
+  }
+  last_coarse_.store(0, std::memory_order_relaxed);
 }
 
 void Clock::ForgoCalls() {

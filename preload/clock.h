@@ -16,6 +16,10 @@
 // A program may have the reading of the TSC be a fault (PR_SET_TSC), and with it the vDSO's clocks
 // but for the coarse ones. Before it does, kCoarse takes the place of either: of kTsc in its ticks,
 // which go on from there. What asks for another clock then makes a system call.
+//
+// A fork child may be in a time namespace of its own (unshare(CLONE_NEWTIME)), where
+// CLOCK_MONOTONIC stands elsewhere, before its parent's or days ahead: its clock begins anew
+// (BeginInChild()).
 
 #ifndef MEMTRACE_PRELOAD_CLOCK_H_
 #define MEMTRACE_PRELOAD_CLOCK_H_
@@ -89,6 +93,9 @@ class Clock {
   // From now on the clock does not read the processor's counter.
   void ForgoCounter();
 
+  // In a fork child, before its first stamp.
+  void BeginInChild();
+
   format::ClockKind kind() const { return kind_; }
   // An estimate good enough for thresholds; never used for conversion.
   uint64_t ticks_per_us() const { return ticks_per_us_; }
@@ -104,11 +111,14 @@ class Clock {
     if (kind_ == format::ClockKind::kMonotonicCoarseNs) return NowNs(CLOCK_MONOTONIC_COARSE);
     const uint64_t ns = CoarseAheadNs();
     if (kind_ == format::ClockKind::kMonotonicNs) return ns;
-    return TicksOfCounter(first_ticks_, first_ns_,
+    return TicksOfCounter(first_ticks(), first_ns(),
                           ticks_per_ns_q32_.load(std::memory_order_relaxed), ns);
   }
   uint64_t CoarseOrderedNow();
   void CoarseFrom(uint64_t ticks);
+  void CountFrom(uint64_t ticks, uint64_t ns);
+  uint64_t first_ticks() const { return first_ticks_.load(std::memory_order_relaxed); }
+  uint64_t first_ns() const { return first_ns_.load(std::memory_order_relaxed); }
 
   std::atomic<Source> source_{Source::kCoarse};
   format::ClockKind kind_ = format::ClockKind::kMonotonicCoarseNs;
@@ -116,7 +126,7 @@ class Clock {
   std::atomic<uint64_t> last_coarse_{0};
   // kTsc: when it was read first, and what it counts in a nanosecond, 32 bits behind the point:
   // 0, until it is forgone.
-  uint64_t first_ticks_ = 0, first_ns_ = 0;
+  std::atomic<uint64_t> first_ticks_{0}, first_ns_{0};
   std::atomic<uint64_t> ticks_per_ns_q32_{0};
 };
 

@@ -7,6 +7,7 @@
 #include "format/records.h"
 #include "preload/allowed_calls.h"
 #include "preload/arch/arch.h"
+#include "preload/clock.h"
 #include "preload/confinement.h"
 #include "preload/coverage_notes.h"
 #include "preload/descriptor_table.h"
@@ -65,6 +66,7 @@ bool StartForkChild() {
   g_process.must_not_clone.store(g_under_valgrind.load(std::memory_order_relaxed),
                                  std::memory_order_relaxed);
   g_process.ended_for_itself.store(false, std::memory_order_relaxed);
+  g_clock.BeginInChild();
   ForgetThreads();
   ForgetOwnMinorFaults();
   ForgetConfinement();

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "tests/e2e/host_calls.h"
 
 namespace memtrace::e2e {
@@ -203,6 +205,65 @@ int main(void) {
       EXPECT_EQ(report.at("coverage").at("unordered_events"), 0);
       EXPECT_EQ(report.at("process").at("end"), "exit");
     });
+  }
+}
+
+// A child has another CLOCK_MONOTONIC there, whether it or its parent before gave up reading the counter; so has who
+// goes there itself (setns). Its time goes on, and so it ends.
+TEST(HostCallsTest, AnotherTimeNamespaceDoesNotStopTheClock) {
+  for (const char* seconds : {"86400000", "-1000"}) {
+    for (const char* way : {"FORK, then prctl", "prctl, then FORK", "SETNS, then prctl", "prctl, then SETNS"}) {
+      SCOPED_TRACE(std::string(seconds) + " " + way);
+      const bool prctl_first = way[0] == 'p';
+      const bool forks = std::string(way).find("FORK") != std::string::npos;
+      ExpectTheSame(R"(#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+static void Work(void) {
+  for (int i = 0; i < 2000; ++i) free(malloc(100));
+}
+static void ForgoCounter(int when) {
+  if (when && prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0) != 0) _exit(77);
+}
+int main(void) {
+  Work();
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  if (now.tv_sec < 1100) return 77;
+  ForgoCounter()" + std::string(prctl_first ? "1" : "0") + R"();
+  if (unshare(CLONE_NEWTIME) != 0) return 77;
+  const int offsets = open("/proc/self/timens_offsets", O_WRONLY);
+  const char offset[] = "monotonic )" + std::string(seconds) + R"( 0\n";
+  if (write(offsets, offset, strlen(offset)) < 0) return 77;
+  close(offsets);
+  if ()" + (forks ? "0" : "1") + R"() {
+    const int space = open("/proc/self/ns/time_for_children", O_RDONLY);
+    if (setns(space, CLONE_NEWTIME) != 0) return 77;
+    close(space);
+    ForgoCounter()" + (prctl_first ? "0" : "1") + R"();
+    Work();
+    return 0;
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    ForgoCounter()" + (prctl_first ? "0" : "1") + R"();
+    Work();
+    exit(5);
+  }
+  int status = 0;
+  for (int i = 0; i < 1000 && waitpid(child, &status, WNOHANG) == 0; ++i) usleep(10000);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 5) kill(child, SIGKILL);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+})", nullptr, "follow");
+      if (testing::Test::IsSkipped()) return;
+    }
   }
 }
 

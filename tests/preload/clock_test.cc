@@ -125,6 +125,22 @@ TEST(ClockTest, ACoarseClockThatIsFarBehindTheCounterStandsStill) {
   EXPECT_EQ(TicksOfCounter(5'000, 4'000, 3ull << 32, 4'010), 5'030u);
 }
 
+// Of a fork.
+TEST(ClockTest, AChildGoesOnInTheTicksOfTheCounter) {
+  for (const bool forgone : {false, true}) {
+    Clock clock;
+    clock.Init("tsc\n", true);
+    if (clock.kind() != ClockKind::kTsc) GTEST_SKIP() << "it is too slow here";
+    if (forgone) clock.ForgoCounter();
+    const uint64_t before = clock.OrderedNow();
+    clock.BeginInChild();
+    if (!forgone) clock.ForgoCounter();
+    const uint64_t now = clock.OrderedNow();
+    EXPECT_GE(now, before);
+    EXPECT_LT(now - before, clock.ticks_per_us() * 1'000'000) << "a second";
+  }
+}
+
 // As after a fork in the midst of it, or in a handler that interrupted it.
 TEST(ClockTest, TheCounterIsForgoneAsOftenAsOneLikes) {
   for (int i = 0; i < 200; ++i) {
