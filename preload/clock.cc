@@ -176,6 +176,11 @@ void Clock::BeginInChild() {
   last_coarse_.store(0, std::memory_order_relaxed);
 }
 
+void Clock::StandStill(uint64_t ticks, uint64_t monotonic_ns) {
+  CountFrom(ticks, monotonic_ns);
+  source_.store(Source::kStandsStill);
+}
+
 void Clock::ForgoCalls() {
   if (source_.load(std::memory_order_relaxed) != Source::kMonotonic) return;
   // However late the tick is.

@@ -19,7 +19,8 @@
 //
 // A fork child may be in a time namespace of its own (unshare(CLONE_NEWTIME)), where
 // CLOCK_MONOTONIC stands elsewhere, before its parent's or days ahead: its clock begins anew
-// (BeginInChild()).
+// (BeginInChild()). The copy that scans is such a child, but what it writes is its parent's: it has
+// the time at which the parent made it, and no other (StandStill()).
 
 #ifndef MEMTRACE_PRELOAD_CLOCK_H_
 #define MEMTRACE_PRELOAD_CLOCK_H_
@@ -52,7 +53,7 @@ constexpr uint64_t TicksOfCounter(uint64_t ticks, uint64_t then_ns, uint64_t tic
 
 class Clock {
  public:
-  enum class Source : uint8_t { kTsc, kMonotonic, kCoarse };
+  enum class Source : uint8_t { kTsc, kMonotonic, kCoarse, kStandsStill };
 
   // Decides which. Once, before the first event.
   void Init();
@@ -63,7 +64,8 @@ class Clock {
   uint64_t Now() const {
     const Source source = source_.load(std::memory_order_acquire);
     if (source == Source::kTsc) [[likely]] return arch::Ticks();
-    return source == Source::kMonotonic ? NowNs(CLOCK_MONOTONIC) : CoarseNow();
+    if (source == Source::kMonotonic) return NowNs(CLOCK_MONOTONIC);
+    return source == Source::kCoarse ? CoarseNow() : first_ticks();
   }
 
   // The time for a stamp: it is read after everything before it and before everything behind it, as
@@ -73,6 +75,7 @@ class Clock {
     const Source source = source_.load(std::memory_order_acquire);
     if (source == Source::kTsc) [[likely]] return arch::TicksInOrder();
     if (source == Source::kCoarse) return CoarseOrderedNow();
+    if (source == Source::kStandsStill) return first_ticks();
     arch::FinishInstructions();
     const uint64_t now = NowNs(CLOCK_MONOTONIC);
     arch::FinishInstructions();
@@ -82,7 +85,9 @@ class Clock {
   // CLOCK_MONOTONIC, for the pairs by which the reader converts. Where it may be a system call,
   // inside a sandbox that may allow none, the coarse one stands for it.
   uint64_t MonotonicNs() const {
-    if (source_.load(std::memory_order_acquire) != Source::kCoarse) return NowNs(CLOCK_MONOTONIC);
+    const Source source = source_.load(std::memory_order_acquire);
+    if (source == Source::kStandsStill) return first_ns();
+    if (source != Source::kCoarse) return NowNs(CLOCK_MONOTONIC);
     if (kind_ != format::ClockKind::kMonotonicCoarseNs) return CoarseAheadNs();
     return NowNs(g_memory_calls_only.load(std::memory_order_relaxed) ? CLOCK_MONOTONIC_COARSE
                                                                      : CLOCK_MONOTONIC);
@@ -95,6 +100,8 @@ class Clock {
 
   // In a fork child, before its first stamp.
   void BeginInChild();
+  // From now on it is this time, for a process whose only thread this is.
+  void StandStill(uint64_t ticks, uint64_t monotonic_ns);
 
   format::ClockKind kind() const { return kind_; }
   // An estimate good enough for thresholds; never used for conversion.
@@ -125,7 +132,7 @@ class Clock {
   uint64_t ticks_per_us_ = 1000;
   std::atomic<uint64_t> last_coarse_{0};
   // kTsc: when it was read first, and what it counts in a nanosecond, 32 bits behind the point:
-  // 0, until it is forgone.
+  // 0, until it is forgone. kStandsStill: the time.
   std::atomic<uint64_t> first_ticks_{0}, first_ns_{0};
   std::atomic<uint64_t> ticks_per_ns_q32_{0};
 };

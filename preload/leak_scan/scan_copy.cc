@@ -55,8 +55,15 @@ void CloseAll(bool shared) {
   for (;;) sys::Call(SYS_exit_group, 1);
 }
 
+// Both clocks, as the process has them.
+struct ClockPair {
+  uint64_t ticks = g_clock.Now(), ns = g_clock.MonotonicNs();
+};
+
 // The copy runs this from its first instruction to its last.
-[[noreturn]] void BeTheCopy(const ScanJob& job, bool hurry) {
+[[noreturn]] void BeTheCopy(const ScanJob& job, bool hurry, const ClockPair& began) {
+  // It may be in another time namespace than its parent, whose trace it is.
+  g_clock.StandStill(began.ticks, began.ns);
   // A handler of the program must not run here, and a fault ends the copy alone.
   for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGALRM}) {
     SetDefault(signal);
@@ -148,11 +155,12 @@ long MakeScanCopy(ScanJob* job, bool hurry) {
   // (WaitForSharedFiles).
   page->shares_files.store(job->number);
   job->shares_files = !IsExecUnderWay() && CanLeaveFiles();
+  const ClockPair began;
   // This is a fork without what libc does about it; with no signal at its end, and nothing for who
   // traces this process: gdb would announce a new thread.
   const long copy =
       sys::Call(SYS_clone, CLONE_UNTRACED | (job->shares_files ? CLONE_FILES : 0), 0, 0, 0, 0);
-  if (copy == 0) BeTheCopy(*job, hurry);
+  if (copy == 0) BeTheCopy(*job, hurry, began);
   if (sys::Failed(copy) || !job->shares_files) page->NoteLeftFiles(job->number);
   g_process.file.LetCopyAppend(false);
   return copy;

@@ -267,6 +267,28 @@ int main(void) {
   }
 }
 
+// The copy that scans is a child, and in the namespace of children: the times of the trace are its parent's.
+TEST(HostCallsTest, ATimeNamespaceForItsChildrenIsNotTheProgramsOwn) {
+  ExpectTheSame(R"(#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(void) {
+  free(malloc(100));
+  if (unshare(CLONE_NEWTIME) != 0) return 77;
+  const int offsets = open("/proc/self/timens_offsets", O_WRONLY);
+  const char offset[] = "monotonic 1000000 0\n";
+  if (write(offsets, offset, strlen(offset)) < 0) return 77;
+  close(offsets);
+  usleep(20000);
+  return 0;
+})", [](const Json& report) {
+    EXPECT_EQ(report.at("leak_scans").back().at("state"), "done");
+    EXPECT_LT(report.at("process").at("duration_s").get<double>(), 100);
+  });
+}
+
 constexpr char kHowJumpsGo[] = R"(#include <dirent.h>
 #include <setjmp.h>
 #include <signal.h>

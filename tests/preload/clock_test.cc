@@ -125,6 +125,20 @@ TEST(ClockTest, ACoarseClockThatIsFarBehindTheCounterStandsStill) {
   EXPECT_EQ(TicksOfCounter(5'000, 4'000, 3ull << 32, 4'010), 5'030u);
 }
 
+// Its parent's copy has the time at which it was made, whatever its own clocks say.
+TEST(ClockTest, WhereItStandsStillItSaysWhatItWasTold) {
+  for (const bool coarse : {false, true}) {
+    Clock clock;
+    if (!coarse) clock.Init();
+    clock.StandStill(1'234, 5'678);
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(clock.Now(), 1'234u);
+      EXPECT_EQ(clock.OrderedNow(), 1'234u);
+      EXPECT_EQ(clock.MonotonicNs(), 5'678u);
+    }
+  }
+}
+
 // Of a fork.
 TEST(ClockTest, AChildGoesOnInTheTicksOfTheCounter) {
   for (const bool forgone : {false, true}) {
