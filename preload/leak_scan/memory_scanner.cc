@@ -338,17 +338,16 @@ void MemoryScanner::ScanPart(const ScanMapping& mapping, uintptr_t begin, uintpt
   may_have_vtables_ = mapping.kind == ScanRegionKind::kHeap ||
                       mapping.kind == ScanRegionKind::kAnonymous || g_heap_territory.used();
   const uintptr_t first_page = Down(begin, kPage);
-  for (uintptr_t page = first_page; page < end;) {
-    uintptr_t run = page;
-    while (run < end && run - page < kPiece &&
-           pages_[(run - first_page) / kPage] == PagePlan::kRead) {
-      run += kPage;
-    }
+  const size_t count = (Up(end, kPage) - first_page) / kPage;
+  for (size_t page = 0; (page = pages_.SkipAbsent(page, count)) < count;) {
+    size_t run = page;
+    while (run < count && run - page < kPiece / kPage && pages_[run] == PagePlan::kRead) ++run;
     if (run == page) {
-      page += kPage;
+      ++page;
       continue;
     }
-    ScanRun(part, page < begin ? begin : page, run < end ? run : end);
+    const uintptr_t from = first_page + page * kPage, to = first_page + run * kPage;
+    ScanRun(part, from < begin ? begin : from, to < end ? to : end);
     page = run;
   }
   CloseWords();
@@ -365,14 +364,17 @@ void MemoryScanner::LeaveOut(Part part) {
 
 MemoryScanner::PartBytes MemoryScanner::CountPlanned(const Part& part) const {
   const uintptr_t first_page = Down(part.begin, kPage);
+  const size_t count = (Up(part.end, kPage) - first_page) / kPage;
   uint64_t bytes[4] = {};
-  for (uintptr_t page = first_page; page < part.end; page += kPage) {
+  for (size_t i = 0; (i = pages_.SkipAbsent(i, count)) < count; ++i) {
+    const uintptr_t page = first_page + i * kPage;
     const uintptr_t from = page < part.begin ? part.begin : page;
     const uintptr_t to = page + kPage < part.end ? page + kPage : part.end;
-    bytes[pages_[(page - first_page) / kPage]] += to - from;
+    bytes[pages_[i]] += to - from;
   }
-  return {bytes[PagePlan::kRead], bytes[PagePlan::kAbsent] + bytes[PagePlan::kGuard],
-          bytes[PagePlan::kUnreadable]};
+  const uint64_t read = bytes[PagePlan::kRead], unreadable = bytes[PagePlan::kUnreadable];
+  return {
+      .read = read, .absent = part.end - part.begin - read - unreadable, .unreadable = unreadable};
 }
 
 // [from, to) is on pages of the part that are read.

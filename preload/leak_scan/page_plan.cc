@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -37,12 +38,29 @@ PagePlan::~PagePlan() {
 
 bool PagePlan::Prepare() {
   entries_ = arena_.Array<uint64_t>(kEntries);
-  capacity_ = 16 << 10;
-  plan_ = arena_.Array<uint8_t>(capacity_);
   pagemap_ = OpenOwnPagemap();
   can_scan_ = pagemap_ >= 0;
   guard_category_ = kScanGuard;
-  return entries_ != nullptr && plan_ != nullptr;
+  return entries_ != nullptr && MakeRoom(16 << 10);
+}
+
+bool PagePlan::MakeRoom(size_t pages) {
+  if (pages <= capacity_) return true;
+  pages = std::max(pages, 2 * capacity_);
+  plan_ = arena_.Array<uint8_t>(pages);
+  chunks_ = arena_.Array<uint8_t>(pages / kChunk + 1);
+  capacity_ = plan_ != nullptr && chunks_ != nullptr ? pages : 0;
+  return capacity_ != 0;
+}
+
+// Of pages of which some are in chunks that have had none so far.
+void PagePlan::Set(size_t first, size_t pages, State state) {
+  for (size_t chunk = first / kChunk; chunk * kChunk < first + pages; ++chunk) {
+    if (chunks_[chunk] != 0) continue;
+    chunks_[chunk] = 1;
+    memset(plan_ + chunk * kChunk, kAbsent, std::min(kChunk, capacity_ - chunk * kChunk));
+  }
+  memset(plan_ + first, state, pages);
 }
 
 // Reads `pages` entries; false: there is no pagemap for us.
@@ -62,7 +80,7 @@ bool PagePlan::Pagemap(uintptr_t begin, size_t pages) {
 // GiB takes half a second.
 bool PagePlan::PlanByScan(bool only_written, uintptr_t begin, size_t pages, bool* some_swapped) {
   if (!can_scan_) return false;
-  memset(plan_, kAbsent, pages);
+  memset(chunks_, 0, pages / kChunk + 1);
   auto* const regions = reinterpret_cast<PageRegion*>(entries_);
   PagemapScan scan = {};
   scan.start = begin;
@@ -84,8 +102,8 @@ bool PagePlan::PlanByScan(bool only_written, uintptr_t begin, size_t pages, bool
       const bool guard = (region.categories & kScanGuard) != 0;
       may_have_guards_ |= guard;
       *some_swapped |= !guard && (region.categories & kScanPresent) == 0;
-      memset(plan_ + (region.begin - begin) / kPage, guard ? kGuard : kRead,
-             (region.end - region.begin) / kPage);
+      Set((region.begin - begin) / kPage, (region.end - region.begin) / kPage,
+          guard ? kGuard : kRead);
     }
     scan.start = scan.walk_end;
   }
@@ -99,6 +117,8 @@ void PagePlan::TestPages(uintptr_t begin, size_t pages, const ScanMapping& mappi
     size_t count = 0;
     size_t* const from = tested_pages_;
     for (; done < pages && count < kTested; ++done) {
+      done = SkipAbsent(done, pages);
+      if (done == pages) break;
       if (plan_[done] != kRead) continue;
       from[count] = done;
       remote[count++] = {reinterpret_cast<void*>(begin + done * kPage), 1};
@@ -130,6 +150,7 @@ bool PagePlan::PlanPrivate(const ScanMapping& mapping, uintptr_t begin, size_t p
                             mapping.kind == ScanRegionKind::kFile;
   if (PlanByScan(only_written, begin, pages, some_swapped)) return true;
   *some_swapped = false;
+  memset(chunks_, 1, pages / kChunk + 1);
   for (size_t done = 0; done < pages;) {
     const size_t count = pages - done < kEntries ? pages - done : kEntries;
     if (!Pagemap(begin + done * kPage, count)) return false;
@@ -150,15 +171,12 @@ bool PagePlan::PlanPrivate(const ScanMapping& mapping, uintptr_t begin, size_t p
 PagePlan::Result PagePlan::Make(const ScanMapping& mapping, uintptr_t begin, uintptr_t end) {
   begin = Down(begin, kPage);
   const size_t pages = (Up(end, kPage) - begin) / kPage;
-  if (pages > capacity_) {
-    plan_ = arena_.Array<uint8_t>(pages);
-    capacity_ = plan_ != nullptr ? pages : 0;
-    if (plan_ == nullptr) return kNoMemory;
-  }
+  if (!MakeRoom(pages)) return kNoMemory;
   bool some_swapped = false;
   may_have_guards_ = false;
   can_load_ = !mapping.shared && PlanPrivate(mapping, begin, pages, &some_swapped);
   if (!can_load_) {
+    memset(chunks_, 1, pages / kChunk + 1);
     if (!shared_.Find(mapping, begin, pages, plan_)) return kTooLarge;
     for (size_t i = 0; i < pages; ++i) plan_[i] = (plan_[i] & 1) != 0 ? kRead : kAbsent;
   }

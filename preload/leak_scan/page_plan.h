@@ -1,4 +1,8 @@
 // PagePlan: which pages of a mapping are there to be read, and how.
+//
+// It keeps a byte for each page, and one for each chunk of 512: where no page of a chunk is there,
+// its pages have none. So a TiB that is reserved, and of which a page is touched here and there,
+// takes no step for each of its pages.
 
 #ifndef MEMTRACE_PRELOAD_LEAK_SCAN_PAGE_PLAN_H_
 #define MEMTRACE_PRELOAD_LEAK_SCAN_PAGE_PLAN_H_
@@ -45,7 +49,14 @@ class PagePlan {
 
   // The state of the i-th page of the part that Make() looked at last, counted
   // from the page of `begin`.
-  State operator[](size_t i) const { return static_cast<State>(plan_[i]); }
+  State operator[](size_t i) const {
+    return chunks_[i / kChunk] != 0 ? static_cast<State>(plan_[i]) : kAbsent;
+  }
+  // The first page from the i-th on that may not be kAbsent; `end`: there is none before that one.
+  size_t SkipAbsent(size_t i, size_t end) const {
+    while (i < end && chunks_[i / kChunk] == 0) i = (i / kChunk + 1) * kChunk;
+    return i < end ? i : end;
+  }
   // Whether kRead pages can be loaded, for they are the process's own; else they are to be asked
   // for with process_vm_readv.
   bool can_load() const { return can_load_; }
@@ -54,6 +65,8 @@ class PagePlan {
   bool is_quick() const { return can_scan_; }
 
  private:
+  bool MakeRoom(size_t pages);
+  void Set(size_t first, size_t pages, State state);
   bool Pagemap(uintptr_t begin, size_t pages);
   bool PlanByScan(bool only_written, uintptr_t begin, size_t pages, bool* some_swapped);
   bool PlanPrivate(const ScanMapping& mapping, uintptr_t begin, size_t pages, bool* some_swapped);
@@ -61,7 +74,9 @@ class PagePlan {
 
   ScanArena& arena_;
   const bool in_copy_;
+  static constexpr size_t kChunk = 512;  // pages
   uint8_t* plan_ = nullptr;
+  uint8_t* chunks_ = nullptr;  // 0: what plan_ has of its pages is of no meaning
   size_t capacity_ = 0;
   uint64_t* entries_ = nullptr;  // of pagemap
   static constexpr size_t kEntries = 64 << 10;

@@ -178,7 +178,7 @@ void ScanCuts::FindDeadStacks(PagePlan& pages) {
     if (pages.Make(mapping, mapping.begin, mapping.end) != PagePlan::kMade) continue;
     if (!is_behind_guard && !pages.may_have_guards()) continue;
     const size_t count = (mapping.end - mapping.begin) / kPage;
-    for (size_t page = 0; page < count; ++page) {
+    for (size_t page = 0; (page = pages.SkipAbsent(page, count)) < count; ++page) {
       if (pages[page] != PagePlan::kRead) continue;
       const uintptr_t page_end = mapping.begin + (page + 1) * kPage;
       const bool goes_on = page + 1 < count && pages[page + 1] == PagePlan::kRead;

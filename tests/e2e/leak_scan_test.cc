@@ -160,6 +160,13 @@ TEST_F(LeakScanTest, ASparseMappingCostsNothing) {
   EXPECT_LT(raw_.back().done->root_bytes, 16u << 20);
 }
 
+// It took 1.1 s for each TiB, a step for each page that is not there.
+TEST_F(LeakScanTest, NeitherDoTebibytes) {
+  RUN_AND_CHECK("tebibytes");
+  EXPECT_LT(raw_.back().done->root_bytes, 64u << 20);
+  EXPECT_LT(raw_.back().done->cpu_ns, 6'000'000'000u);
+}
+
 // Nobody waits for a page that is not there.
 TEST_F(LeakScanTest, ASparseSharedMappingIsLookedThroughWhereItHasData) {
   RUN_AND_CHECK("sparse_shared");

@@ -58,6 +58,46 @@ TEST(PagePlanTest, PagesThatWereWritten) {
   munmap(memory, kPages * kPage);
 }
 
+// Behind Make() of a part where all was there, too.
+TEST(PagePlanTest, WhatIsNotThereIsPassedOver) {
+  constexpr size_t kMany = 512 << 10;  // 2 GiB
+  const std::vector<size_t> there = {0, 511, 512, 5000, 200'000, 200'001, kMany - 1};
+  auto* const memory = static_cast<char*>(mmap(nullptr, kMany * kPage, PROT_READ | PROT_WRITE,
+                                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  ASSERT_NE(memory, MAP_FAILED);
+  madvise(memory, kMany * kPage, MADV_NOHUGEPAGE);
+  for (const size_t page : there) memory[page * kPage] = 1;
+  ScanMapping mapping;
+  mapping.kind = format::ScanRegionKind::kAnonymous;
+  mapping.begin = reinterpret_cast<uintptr_t>(memory);
+  mapping.end = mapping.begin + kMany * kPage;
+  mapping.protection = PROT_READ | PROT_WRITE;
+  ScanMapping full;
+  full.kind = format::ScanRegionKind::kAnonymous;
+  char* const all = Map(&full, MAP_ANONYMOUS | MAP_POPULATE);
+  ScanArena arena;
+  PagePlan plan(arena, /*in_copy=*/true);
+  ASSERT_TRUE(plan.Prepare());
+  for (const bool may_scan : {true, false}) {
+    if (!may_scan) plan.ForbidScanForTesting();
+    ASSERT_EQ(plan.Make(full, full.begin, full.end), PagePlan::kMade);
+    EXPECT_EQ(plan.SkipAbsent(0, kPages), 0u);
+    EXPECT_EQ(plan[kPages - 1], PagePlan::kRead);
+    ASSERT_EQ(plan.Make(mapping, mapping.begin, mapping.end), PagePlan::kMade);
+    std::vector<size_t> found;
+    size_t steps = 0;
+    for (size_t page = 0; (page = plan.SkipAbsent(page, kMany)) < kMany; ++page, ++steps) {
+      if (plan[page] == PagePlan::kRead) found.push_back(page);
+    }
+    EXPECT_EQ(found, there) << may_scan;
+    EXPECT_EQ(plan[100'000], PagePlan::kAbsent);
+    EXPECT_LE(steps, plan.is_quick() ? there.size() * 512 : kMany);
+    EXPECT_EQ(plan.SkipAbsent(kMany, kMany), kMany);
+  }
+  munmap(memory, kMany * kPage);
+  munmap(all, kPages * kPage);
+}
+
 TEST(PagePlanTest, OfAPrivateFileThoseThatAreItsOwn) {
   ScanMapping mapping;
   mapping.kind = format::ScanRegionKind::kFile;

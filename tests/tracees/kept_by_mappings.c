@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -67,6 +68,22 @@ static int Sparse(void) {
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (sparse == MAP_FAILED) return 77;
   *(void**)(sparse + bytes / 2) = Block("reachable");
+  Lose();
+  return 0;
+}
+
+// As of a sanitizer's shadow, or a collector's heap. Before Linux 6.7 each page that is not there is asked about.
+static int Tebibytes(void) {
+  struct utsname kernel;
+  int major = 0, minor = 0;
+  if (uname(&kernel) != 0 || sscanf(kernel.release, "%d.%d", &major, &minor) != 2 || major < 6 || (major == 6 && minor < 7))
+    return 77;
+  const size_t tebibyte = (size_t)1 << 40, count = 16;
+  char* const sparse = mmap(NULL, count * tebibyte, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (sparse == MAP_FAILED) return 77;
+  for (size_t i = 0; i < count; ++i)
+    *(void**)(sparse + i * tebibyte + i * 5 * kPage) = Block("reachable");
   Lose();
   return 0;
 }
@@ -290,6 +307,7 @@ const struct Case kMappingsCases[] = {
     {"mappings", OtherMappings},
     {"sparse", Sparse},
     {"sparse_shared", SparseShared},
+    {"tebibytes", Tebibytes},
     {"own_heap", OwnHeap},
     {"freed_heap", FreedHeap},
     {"remainder", Remainder},
