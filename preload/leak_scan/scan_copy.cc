@@ -107,6 +107,9 @@ struct ClockPair {
   for (;;) sys::Call(SYS_exit_group, 0);
 }
 
+constexpr std::string_view kTookMoreThanAMinute = "it took longer than a minute";
+static_assert(kLongestScanWaitNs == 60'000'000'000 && kLongestScanSeconds == 600);
+
 // The copy is gone and did not say that it was over. Who waits for the scan, here and
 // outside, learns of it.
 void TellOfDeath(const ScanProgress& progress, std::string_view why) {
@@ -118,12 +121,15 @@ void TellOfDeath(const ScanProgress& progress, std::string_view why) {
 }
 
 void TellOfDeath(const ScanProgress& progress, int status) {
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) {  // its own
+    return TellOfDeath(progress,
+                       progress.hurry ? kTookMoreThanAMinute : "it took longer than 10 minutes");
+  }
   Text<128> why;
   why << "the process that scanned ";
   if (!WIFSIGNALED(status)) why << "ended";
   if (WIFSIGNALED(status)) why << "was ended by signal " << WTERMSIG(status);
   if (WTERMSIG(status) == SIGKILL) why << ", as where memory is short";
-  if (WTERMSIG(status) == SIGALRM) why << ", for it took too long";
   TellOfDeath(progress, why.view());
 }
 
@@ -151,6 +157,7 @@ bool HasScanPage() {
 long MakeScanCopy(ScanJob* job, bool hurry) {
   ScanPage* const page = TheScanPage();
   g_process.file.LetCopyAppend(true);
+  page->now.hurry = hurry;
   // First it says so, and then looks for execs; who execs, the other way round
   // (WaitForSharedFiles).
   page->shares_files.store(job->number);
@@ -211,7 +218,7 @@ void WaitForScanCopy(uint64_t deadline, uint32_t wanted) {
               reinterpret_cast<long>(&pause));
   }
   if (reaped == copy && late && progress->DidNotEnd(number))
-    TellOfDeath(*progress, "it took longer than a minute");
+    TellOfDeath(*progress, kTookMoreThanAMinute);
   IsOver(copy, number, reaped == copy && !late ? &status : nullptr);
 }
 

@@ -28,6 +28,7 @@ struct ScanProgress {
   std::atomic<uint32_t> number{0};
   format::ScanReason reason = format::ScanReason::kExitLate;
   format::ScanShow show = format::ScanShow::kAny;
+  bool hurry = false;  // somebody waits for it
   Text<256> label;
 
   // Whether the scan with this number, whose copy is gone, did not say that it was over.

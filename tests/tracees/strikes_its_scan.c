@@ -1,11 +1,11 @@
 // What a scan at the exit meets: pages that are not what /proc/self/maps says of them, and a process that
 // dies before it is done.
 //
-//   strikes_its_scan guard | block | key | userfault | device | killed [alone]
+//   strikes_its_scan guard | block | key | userfault | device | killed | late [alone]
 //
 // `block`: a guard region within a block, and a word that points right behind it. `userfault`: the same with
 // pages that another thread is to fill. `device`: such a thread wants to know of forks, and has its
-// descriptor from /dev. `alone`: no copy of the process can be made, it scans itself. Exits with 77 where the kernel cannot do that.
+// descriptor from /dev. `late`: the alarm comes by which the copy ends itself. `alone`: no copy of the process can be made, it scans itself. Exits with 77 where the kernel cannot do that.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
@@ -26,7 +26,7 @@ enum { kPages = 64, kPage = 4096, kGuardInstall = 102 };
 void *volatile g_kept, *volatile g_within[4];
 
 // A child that kills all others of the process, the copy among them, until that has ended.
-static void kill_other_children(void) {
+static void kill_other_children(int signal) {
   char path[64], text[256];
   const pid_t parent = getpid();
   if (fork() != 0) return;
@@ -43,7 +43,7 @@ static void kill_other_children(void) {
       char *end;
       const long pid = strtol(at, &end, 10);
       if (end == at) break;
-      if (pid != getpid()) kill((pid_t)pid, SIGKILL);
+      if (pid != getpid()) kill((pid_t)pid, signal);
       at = end;
     }
     usleep(200);
@@ -126,7 +126,7 @@ int main(int argc, char **argv) {
     char *large = malloc(bytes);
     memset(large, 1, bytes);
     if (access("/proc/thread-self/children", R_OK) != 0) return 77;
-    kill_other_children();
+    kill_other_children(strcmp(argv[1], "late") == 0 ? SIGALRM : SIGKILL);
   }
   if (argc > 2 && unshare(CLONE_NEWPID) != 0) return 77;
   return 0;
