@@ -41,6 +41,15 @@ bool ThreadHasEnded(const std::string& task) {
   return state.empty() || state.front() == 'Z' || state.front() == 'X';
 }
 
+std::string LivingTask(int pid) {
+  const std::string process = absl::StrCat("/proc/", pid);
+  if (!ThreadHasEnded(process)) return process;
+  for (const ThreadTask& thread : ThreadsOf(pid)) {
+    if (!ThreadHasEnded(thread.task)) return thread.task;
+  }
+  return process;
+}
+
 std::string WhyItStands(int pid) {
   // First, for what is frozen as well would not go on when it is continued.
   if (pressure::IsFrozen(pressure::KernelFiles(), static_cast<uint32_t>(pid)))

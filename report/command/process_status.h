@@ -26,6 +26,10 @@ std::vector<ThreadTask> ThreadsOf(int pid);
 // Whether the thread has ended. The first thread of a process may end while the process goes on.
 bool ThreadHasEnded(const std::string& task);
 
+// Of a process whose first thread has ended /proc/PID has no more memory, root or program: the task
+// of one of its threads that goes on. Else, and where none does, "/proc/PID".
+std::string LivingTask(int pid);
+
 // Why all threads stand still, and what would let them go on: "it is stopped (kill -CONT 4242 lets
 // it go on)", or by a debugger, or frozen by its control group. Empty: they do not.
 std::string WhyItStands(int pid);

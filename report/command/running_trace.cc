@@ -47,7 +47,8 @@ bool IsFileOfLine(const std::string& path, const MapLine& line) {
 
 // Whether the process was started with another file system below "/" than ours, as in a container.
 // One that went there by itself (chroot) has its files where we have them.
-bool HasRootOfItsOwn(int pid, const std::string& its_root) {
+bool HasRootOfItsOwn(const std::string& task) {
+  const std::string its_root = absl::StrCat(task, "/root");
   struct stat its, ours;
   if (stat(absl::StrCat(its_root, "/").c_str(), &its) != 0 || stat("/", &ours) != 0 ||
       (its.st_dev == ours.st_dev && its.st_ino == ours.st_ino)) {
@@ -56,8 +57,7 @@ bool HasRootOfItsOwn(int pid, const std::string& its_root) {
   // Of other mounts it is "/".
   std::error_code error;
   const std::string root = std::filesystem::read_symlink(its_root, error);
-  const std::string program =
-      std::filesystem::read_symlink(absl::StrCat("/proc/", pid, "/exe"), error);
+  const std::string program = std::filesystem::read_symlink(absl::StrCat(task, "/exe"), error);
   return root == "/" || absl::StartsWith(program, absl::StrCat(root, "/"));
 }
 
@@ -94,7 +94,8 @@ bool HasAllocation(TraceReader& reader) {
 }  // namespace
 
 absl::StatusOr<RunningTrace> FindRunningTrace(int pid) {
-  std::ifstream maps(absl::StrCat("/proc/", pid, "/maps"));
+  const std::string task = LivingTask(pid);
+  std::ifstream maps(absl::StrCat(task, "/maps"));
   if (!maps) {
     const int error = errno;
     if (error == ENOENT) return absl::NotFoundError(absl::StrCat("there is no process ", pid));
@@ -105,8 +106,8 @@ absl::StatusOr<RunningTrace> FindRunningTrace(int pid) {
                          : ": ask as its user, or as root"));
   }
   const uint32_t pid_for_itself = PidForItself(pid);
-  const std::string its_root = absl::StrCat("/proc/", pid, "/root");
-  const bool has_own_root = HasRootOfItsOwn(pid, its_root);
+  const std::string its_root = absl::StrCat(task, "/root");
+  const bool has_own_root = HasRootOfItsOwn(task);
   std::set<std::string> seen;
   RunningTrace similar;
   bool library = false;

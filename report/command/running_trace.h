@@ -12,7 +12,7 @@ namespace memtrace::report {
 struct RunningTrace {
   std::string path;
   // Where the process's files are, if these are others than ours or the trace is found but there:
-  // "/proc/PID/root" of one that has mounts of its own. Else empty.
+  // "/proc/PID/root" of one that has mounts of its own, or the same of a thread of it. Else empty.
   std::string root;
 };
 

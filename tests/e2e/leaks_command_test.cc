@@ -22,6 +22,7 @@
 
 #include "report/base/unique_fd.h"
 #include "report/run/reader_lock.h"
+#include "tests/e2e/check_command.h"
 #include "tests/e2e/leak_scan.h"
 
 namespace memtrace::e2e {
@@ -475,6 +476,40 @@ TEST_F(LeakScanTest, AskedByItsUserOfWhatIsNotDumpable) {
   EXPECT_EQ(asked.exit_status, 2);
   EXPECT_THAT(asked.err, HasSubstr("PR_SET_DUMPABLE"));
   EXPECT_THAT(asked.err, HasSubstr("ask as root"));
+}
+
+// Of such a process /proc/PID/maps is empty.
+TEST_F(LeakScanTest, AskedOfAProgramWhoseFirstThreadHasEnded) {
+  const std::string program = Compile(directory_, "headless", R"(#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static pthread_t first;
+static void* GoOn(void* unused) {
+  pthread_join(first, NULL);
+  puts("ready");
+  fflush(stdout);
+  for (;; usleep(1000)) free(malloc(100));
+  return unused;
+}
+static __attribute__((noinline)) void Lose(void) {
+  void* volatile lost = malloc(123);
+  lost = NULL;
+}
+int main(void) {
+  Lose();
+  pthread_t thread;
+  first = pthread_self();
+  if (pthread_create(&thread, NULL, GoOn, NULL) != 0) return 1;
+  pthread_exit(NULL);
+})", {"-pthread"});
+  Process process(Traced({.arguments = {program}}, directory_.path()));
+  ASSERT_TRUE(process.AwaitOutput("ready\n"));
+  const Result leaks = AskForLeaks(process.pid());
+  EXPECT_EQ(leaks.Outcome(), "exit 0") << leaks.err;
+  EXPECT_THAT(leaks.out, HasSubstr("Lose"));
+  process.Signal(SIGKILL);
+  process.Wait(20);
 }
 
 TEST_F(LeakScanTest, AskedForWhatIsNotTraced) {
