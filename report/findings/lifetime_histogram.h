@@ -26,11 +26,11 @@ struct LifetimeHistogram {
   std::array<uint32_t, kClasses> freed{};  // blocks, by ClassOf(nanoseconds from malloc to free)
 
   static size_t ClassOf(uint64_t ns) {
-    return ClassOf(static_cast<double>(static_cast<int64_t>(ns)));
+    return ClassOfWhole(static_cast<double>(static_cast<int64_t>(ns)));
   }
   // The same of a whole number below 2^63. As a double it has its exponent in front, and behind that
   // the bit that halves the octave. What rounding takes to the next class is of the last one anyway.
-  static size_t ClassOf(double ns) {
+  static size_t ClassOfWhole(double ns) {
     constexpr uint64_t kOfOne = std::bit_cast<uint64_t>(1.0) >> 51;
     const uint64_t at = std::max(std::bit_cast<uint64_t>(ns) >> 51, kOfOne) - kOfOne;
     return std::min(at, uint64_t{kClasses - 1});
@@ -43,7 +43,7 @@ struct LifetimeHistogram {
   }
 
   void Add(uint64_t ns) { ++freed[ClassOf(ns)]; }
-  void Add(double ns) { ++freed[ClassOf(ns)]; }
+  void AddWhole(double ns) { ++freed[ClassOfWhole(ns)]; }
   void Add(const LifetimeHistogram& other) {
     for (size_t i = 0; i < kClasses; ++i) freed[i] += other.freed[i];
   }

@@ -402,7 +402,7 @@ class HeapModel {
     site.interval_low = std::min(site.interval_low, site.live_bytes);
     // Below 2^63, and signed numbers are converted in one instruction.
     const auto lifetime = static_cast<double>(static_cast<int64_t>(lifetime_ns));
-    lifetimes_[index].Add(lifetime);
+    lifetimes_[index].AddWhole(lifetime);
     if (late_frees_.IsLong(lifetime_ns)) [[unlikely]] {
       late_frees_.Add({time - lifetime_ns, time, size, index});
     }
