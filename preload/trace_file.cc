@@ -251,11 +251,11 @@ void TraceFile::NoteNoScans(format::NoScans why) {
   }
 }
 
-// At the end of the file. UINT64_MAX: that is beyond `limit`.
-uint64_t TraceFile::TakeSpace(uint64_t bytes, uint64_t limit) {
+// At the end of the file. Nothing: that is beyond `limit`.
+std::optional<uint64_t> TraceFile::TakeSpace(uint64_t bytes, uint64_t limit) {
   uint64_t end = end_->load(std::memory_order_relaxed);
   do {
-    if (end + bytes > limit) return UINT64_MAX;
+    if (end + bytes > limit) return std::nullopt;
   } while (!end_->compare_exchange_weak(end, end + bytes, std::memory_order_relaxed));
   return end;
 }
@@ -309,11 +309,11 @@ bool TraceFile::Append(format::BlockHeader& header, const void* payload, Keep ke
     if (end + reserved > limit || reserve_.HasRoom(end, reserved, /*last_words=*/records))
       return AppendToReserve(header, payload, reserved, limit);
   }
-  return AppendToFile(header, payload, reserved, limit, UINT64_MAX);
+  return AppendToFile(header, payload, reserved, {limit, std::nullopt});
 }
 
 bool TraceFile::AppendToFile(format::BlockHeader& header, const void* payload, uint64_t bytes,
-                             uint64_t limit, uint64_t offset) {
+                             Place place) {
   const bool records = header.kind == format::BlockKind::kMetadata;
   const OtherCalls calls;
   if (!calls) {
@@ -321,9 +321,9 @@ bool TraceFile::AppendToFile(format::BlockHeader& header, const void* payload, u
   }
   bool written = false;
   const long opened = WithFile([&](long fd) {  // first: where it fails, no gap is left
-    if (offset == UINT64_MAX) offset = TakeSpace(bytes, limit);
-    if (offset == UINT64_MAX) return;
-    written = WriteAt(fd, offset, header, payload, bytes);
+    if (!place.offset) place.offset = TakeSpace(bytes, place.limit);
+    if (!place.offset) return;
+    written = WriteAt(fd, *place.offset, header, payload, bytes);
     status_.Write(fd);
   });
   if (sys::Failed(opened)) {
@@ -332,7 +332,7 @@ bool TraceFile::AppendToFile(format::BlockHeader& header, const void* payload, u
     if (reserve_.mapped() && !MayPass(opened)) Refuse(WhyReserveEnds(), 0);
     return false;
   }
-  if (offset == UINT64_MAX) {
+  if (!place.offset) {
     return segments_.on() ? AppendToSegment(header, payload)
                           : Refuse(format::RecordingStop::kMaxBytes, 0);
   }
@@ -356,17 +356,17 @@ bool TraceFile::WriteAt(long fd, uint64_t offset, format::BlockHeader& header, c
 bool TraceFile::AppendToReserve(format::BlockHeader& header, const void* payload, uint64_t bytes,
                                 uint64_t limit) {
   const bool records = header.kind == format::BlockKind::kMetadata;
-  const uint64_t offset = TakeSpace(bytes, limit);
-  if (offset == UINT64_MAX) return Refuse(format::RecordingStop::kMaxBytes, 0);
+  const std::optional<uint64_t> offset = TakeSpace(bytes, limit);
+  if (!offset) return Refuse(format::RecordingStop::kMaxBytes, 0);
   Seal(header);
-  const long result = reserve_.Write(offset, header, payload, /*last_words=*/records);
+  const long result = reserve_.Write(*offset, header, payload, /*last_words=*/records);
   if (result == 0) return true;
   if (result != TraceReserve::kElsewhere) {
     if (records) lost_records_.store(true, std::memory_order_relaxed);
     return Refuse(format::RecordingStop::kWriteFailed, result);
   }
   // Other threads took the rest of it meanwhile.
-  return AppendToFile(header, payload, bytes, limit, offset);
+  return AppendToFile(header, payload, bytes, {limit, offset});
 }
 
 bool TraceFile::AppendToSegment(format::BlockHeader& header, const void* payload) {
@@ -444,19 +444,21 @@ long TraceFile::Allocate(long fd, uint64_t offset, uint64_t bytes) {
   return result;
 }
 
-// UINT64_MAX: there is no room for more rings in a file with a limit.
-uint64_t TraceFile::TakeRingSpace(uint64_t reserved, uint32_t thread) {
+// Nothing: there is no room for more rings in a file with a limit.
+std::optional<uint64_t> TraceFile::TakeRingSpace(uint64_t reserved, uint32_t thread) {
   if (segments_.on()) {
     if (rings_end_.load(std::memory_order_relaxed) + reserved > segments_.rings_end()) {
-      return UINT64_MAX;
+      return std::nullopt;
     }
     const uint64_t offset = rings_end_.fetch_add(reserved, std::memory_order_relaxed);
-    return offset + reserved <= segments_.rings_end() ? offset : UINT64_MAX;
+    if (offset + reserved > segments_.rings_end()) return std::nullopt;
+    return offset;
   }
   if (max_bytes_ == 0 || thread == 1) return TakeSpace(reserved, UINT64_MAX);
   // The rest is for events.
   const uint64_t rings = rings_end_.fetch_add(reserved, std::memory_order_relaxed) + reserved;
-  return rings <= max_bytes_ / 4 ? TakeSpace(reserved, max_bytes_) : UINT64_MAX;
+  if (rings > max_bytes_ / 4) return std::nullopt;
+  return TakeSpace(reserved, max_bytes_);
 }
 
 void* TraceFile::AppendRing(size_t ring_bytes, uint32_t thread) {
@@ -467,17 +469,17 @@ void* TraceFile::AppendRing(size_t ring_bytes, uint32_t thread) {
   const uint64_t reserved = format::kRingAlignment + ring_bytes;
   void* mapping = nullptr;
   const auto append = [&](long fd) {  // -1: by the reserve
-    const uint64_t offset = TakeRingSpace(reserved, thread);
-    if (offset == UINT64_MAX) return;
-    const uint64_t ring = Up(offset + sizeof(format::BlockHeader), format::kRingAlignment);
+    const std::optional<uint64_t> offset = TakeRingSpace(reserved, thread);
+    if (!offset) return;
+    const uint64_t ring = Up(*offset + sizeof(format::BlockHeader), format::kRingAlignment);
     format::BlockHeader header = {};
     header.kind = format::BlockKind::kRing;
     header.thread = thread;
     header.payload_bytes = header.content_bytes = static_cast<uint32_t>(reserved - sizeof(header));
     Seal(header);
     long why = 0;
-    mapping = fd < 0 ? reserve_.Ring(offset, header, ring, &why)
-                     : MapRing(fd, offset, reserved, header, ring, ring_bytes);
+    mapping = fd < 0 ? reserve_.Ring(*offset, header, ring, &why)
+                     : MapRing(fd, *offset, reserved, header, ring, ring_bytes);
     // kElsewhere: other threads took the rest of the reserve meanwhile.
     if (sys::Failed(why)) Refuse(format::RecordingStop::kWriteFailed, why);
   };

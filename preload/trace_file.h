@@ -23,6 +23,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "format/records.h"
 #include "format/trace_format.h"
@@ -136,16 +137,19 @@ class TraceFile {
   static long Allocate(long fd, uint64_t offset, uint64_t bytes);
   static long Write(long fd, format::BlockHeader& header, const void* payload, uint64_t offset,
                     bool* torn);
-  uint64_t TakeSpace(uint64_t bytes, uint64_t limit);
+  std::optional<uint64_t> TakeSpace(uint64_t bytes, uint64_t limit);
   void GiveBack(uint64_t offset, uint64_t bytes);
   bool AppendToReserve(format::BlockHeader& header, const void* payload, uint64_t bytes,
                        uint64_t limit);
-  // At `offset`, which was taken for it; UINT64_MAX: at the end, below `limit`.
-  bool AppendToFile(format::BlockHeader& header, const void* payload, uint64_t bytes,
-                    uint64_t limit, uint64_t offset);
+  // Where a block goes: to the space that was taken for it, or else to the end, below `limit`.
+  struct Place {
+    uint64_t limit;
+    std::optional<uint64_t> offset;
+  };
+  bool AppendToFile(format::BlockHeader& header, const void* payload, uint64_t bytes, Place place);
   bool WriteAt(long fd, uint64_t offset, format::BlockHeader& header, const void* payload,
                uint64_t bytes);
-  uint64_t TakeRingSpace(uint64_t reserved, uint32_t thread);
+  std::optional<uint64_t> TakeRingSpace(uint64_t reserved, uint32_t thread);
   void* MapRing(long fd, uint64_t offset, uint64_t reserved, format::BlockHeader& header,
                 uint64_t ring, size_t ring_bytes);
 
