@@ -130,6 +130,7 @@ long TraceFile::CreateNamed(const TraceName::Values& values, const format::FileH
   last_error_.store(0, std::memory_order_relaxed);
   lost_records_.store(false, std::memory_order_relaxed);
   no_shared_mappings_.store(writes_elsewhere, std::memory_order_relaxed);
+  no_mapping_until_ns_.store(0, std::memory_order_relaxed);
   return 0;
 }
 
@@ -461,6 +462,40 @@ std::optional<uint64_t> TraceFile::TakeRingSpace(uint64_t reserved, uint32_t thr
   return TakeSpace(reserved, max_bytes_);
 }
 
+// Who has no ring, or a small one, asks with every event or block: where there is no address space,
+// or as many mappings as there may be, the file would be opened each time.
+bool TraceFile::MappingWasRefused(size_t bytes) const {
+  return bytes >= refused_mapping_bytes_.load(std::memory_order_relaxed) &&
+         g_clock.MonotonicNs() < no_mapping_until_ns_.load(std::memory_order_relaxed);
+}
+
+// Null: refused. Not for want of address space: it never will be mapped.
+void* TraceFile::MapShared(void* place, size_t bytes, int prot, int flags, long fd,
+                           uint64_t offset) {
+  constexpr uint64_t kPauseNs = 100'000'000;
+  void* const mapping = sys::Mmap(place, bytes, prot, MAP_SHARED | flags, fd, offset);
+  if (!sys::MmapFailed(mapping)) return mapping;
+  const long result = reinterpret_cast<long>(mapping);
+  if (result == -ENOMEM || result == -EAGAIN) {
+    refused_mapping_bytes_.store(bytes, std::memory_order_relaxed);
+    no_mapping_until_ns_.store(g_clock.MonotonicNs() + kPauseNs, std::memory_order_relaxed);
+  } else {
+    no_shared_mappings_.store(true, std::memory_order_relaxed);
+  }
+  Refuse(format::RecordingStop::kWriteFailed, result);
+  return nullptr;
+}
+
+void TraceFile::GiveBackRing(uint64_t offset, uint64_t reserved, uint32_t thread) {
+  if (segments_.on()) {
+    uint64_t end = offset + reserved;
+    rings_end_.compare_exchange_strong(end, offset, std::memory_order_relaxed);
+    return;
+  }
+  if (max_bytes_ != 0 && thread != 1) rings_end_.fetch_sub(reserved, std::memory_order_relaxed);
+  GiveBack(offset, reserved);
+}
+
 void* TraceFile::AppendRing(size_t ring_bytes, uint32_t thread) {
   if (no_shared_mappings_.load(std::memory_order_relaxed)) return nullptr;
   const SignalsBlocked no_handler;
@@ -469,8 +504,13 @@ void* TraceFile::AppendRing(size_t ring_bytes, uint32_t thread) {
   const uint64_t reserved = format::kRingAlignment + ring_bytes;
   void* mapping = nullptr;
   const auto append = [&](long fd) {  // -1: by the reserve
+    void* const place = fd < 0 ? nullptr : MapShared(nullptr, ring_bytes, PROT_NONE, 0, fd, 0);
+    if (fd >= 0 && place == nullptr) return;
     const std::optional<uint64_t> offset = TakeRingSpace(reserved, thread);
-    if (!offset) return;
+    if (!offset) {
+      if (place != nullptr) sys::Munmap(place, ring_bytes);
+      return;
+    }
     const uint64_t ring = Up(*offset + sizeof(format::BlockHeader), format::kRingAlignment);
     format::BlockHeader header = {};
     header.kind = format::BlockKind::kRing;
@@ -479,7 +519,7 @@ void* TraceFile::AppendRing(size_t ring_bytes, uint32_t thread) {
     Seal(header);
     long why = 0;
     mapping = fd < 0 ? reserve_.Ring(*offset, header, ring, &why)
-                     : MapRing(fd, *offset, reserved, header, ring, ring_bytes);
+                     : MapRing(fd, *offset, reserved, header, ring, ring_bytes, place);
     // kElsewhere: other threads took the rest of the reserve meanwhile.
     if (sys::Failed(why)) Refuse(format::RecordingStop::kWriteFailed, why);
   };
@@ -487,7 +527,7 @@ void* TraceFile::AppendRing(size_t ring_bytes, uint32_t thread) {
   if (reserve_.mapped() && reserve_.HasRoom(end_->load(std::memory_order_relaxed), reserved,
                                             /*last_words=*/false)) {
     append(-1);
-  } else {
+  } else if (!MappingWasRefused(ring_bytes)) {
     const OtherCalls calls;
     if (calls) WithFile(append);
   }
@@ -498,9 +538,11 @@ void* TraceFile::AppendRing(size_t ring_bytes, uint32_t thread) {
   return mapping;
 }
 
-// The ring of AppendRing() in the file that is open at `fd`. Null: refused.
+// The ring of AppendRing() in the file that is open at `fd`. `place` is address space for it, had
+// before any of the file's space was taken: a ring that cannot be mapped leaves nothing there. Null:
+// refused.
 void* TraceFile::MapRing(long fd, uint64_t offset, uint64_t reserved, format::BlockHeader& header,
-                         uint64_t ring, size_t ring_bytes) {
+                         uint64_t ring, size_t ring_bytes, void* place) {
   long result = -EFBIG;
   if (offset + reserved <= sys::FileSizeLimit()) {
     // The space first: touching a page of a hole on a full disk would be SIGBUS.
@@ -508,21 +550,22 @@ void* TraceFile::MapRing(long fd, uint64_t offset, uint64_t reserved, format::Bl
     iovec part = {&header, sizeof(header)};
     if (!sys::Failed(result)) result = WriteAll(fd, &part, 1, offset);
   }
+  void* mapping = nullptr;
   if (sys::Failed(result)) {
-    if (!segments_.on()) GiveBack(offset, reserved);
     Refuse(format::RecordingStop::kWriteFailed, result);
-    return nullptr;
+  } else {
+    // After mlockall(MCL_FUTURE) the place counts as locked, and the ring would beside it.
+    sys::Call(SYS_munlock, reinterpret_cast<long>(place), static_cast<long>(ring_bytes));
+    mapping = MapShared(place, ring_bytes, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_POPULATE, fd,
+                        ring);
   }
-  void* const mapping =
-      sys::Mmap(nullptr, ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, ring);
-  if (!sys::MmapFailed(mapping)) return mapping;
-  result = reinterpret_cast<long>(mapping);
-  // Not for want of address space: it never will be mapped.
-  if (result != -ENOMEM && result != -EAGAIN) {
-    no_shared_mappings_.store(true, std::memory_order_relaxed);
+  if (mapping == nullptr) {
+    // It is there still: a mapping that this file has had can only be refused before the place is
+    // given up for it.
+    sys::Munmap(place, ring_bytes);
+    GiveBackRing(offset, reserved, header.thread);
   }
-  Refuse(format::RecordingStop::kWriteFailed, result);
-  return nullptr;
+  return mapping;
 }
 
 }  // namespace memtrace

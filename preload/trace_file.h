@@ -63,7 +63,8 @@ class TraceFile {
   bool Append(format::BlockHeader& header, const void* payload, Keep keep = Keep::kForEver);
 
   // Appends a ring block with room for `ring_bytes` (header included) and maps
-  // it. Null when the space or the shared mapping is refused.
+  // it. Null when the space or the shared mapping is refused; and, after want of address space,
+  // for a tenth of a second without asking for as much again.
   void* AppendRing(size_t ring_bytes, uint32_t thread);
 
   // Gives back a ring that AppendRing() mapped.
@@ -150,8 +151,11 @@ class TraceFile {
   bool WriteAt(long fd, uint64_t offset, format::BlockHeader& header, const void* payload,
                uint64_t bytes);
   std::optional<uint64_t> TakeRingSpace(uint64_t reserved, uint32_t thread);
+  void GiveBackRing(uint64_t offset, uint64_t reserved, uint32_t thread);
+  bool MappingWasRefused(size_t bytes) const;
+  void* MapShared(void* place, size_t bytes, int prot, int flags, long fd, uint64_t offset);
   void* MapRing(long fd, uint64_t offset, uint64_t reserved, format::BlockHeader& header,
-                uint64_t ring, size_t ring_bytes);
+                uint64_t ring, size_t ring_bytes, void* place);
 
   TraceName name_;
   dev_t device_ = 0;
@@ -169,6 +173,10 @@ class TraceFile {
   std::atomic<bool> lost_records_{false};
   // The file system of this file has no shared mappings, or none that are safe for the program.
   std::atomic<bool> no_shared_mappings_{false};
+  // So many bytes, and more, are not asked for before this: a mapping of that size was refused for
+  // want of address space. Only to save the asking: they need not be of one time.
+  std::atomic<uint64_t> refused_mapping_bytes_{0};
+  std::atomic<uint64_t> no_mapping_until_ns_{0};
   // With segments_: where the next ring goes. Else: the bytes of the rings for
   // which the limit was asked.
   std::atomic<uint64_t> rings_end_{0};

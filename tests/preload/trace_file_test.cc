@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <cstring>
@@ -231,6 +232,40 @@ TEST_F(TraceFileTest, ARingIsPageAlignedSharedAndInTheFile) {
   EXPECT_EQ((at - 5000) % format::kRingAlignment, 0u);
   EXPECT_EQ(Blocks(file), (std::vector<std::string>{"before", "after"}));
   munmap(ring, 64 << 10);
+}
+
+// A thread without a ring asks for one with each event, one with a small ring with each block.
+TEST_F(TraceFileTest, ARingThatCannotBeMappedTakesNoSpace) {
+  for (const bool keep_newest : {false, true}) {
+    SCOPED_TRACE(keep_newest);
+    TraceFile file;
+    file.SetLimit(keep_newest ? 4 << 20 : 0, keep_newest);
+    ASSERT_EQ(Create(file, "x.mtr"), 0);
+    void* const first = file.AppendRing(64 << 10, 1);
+    ASSERT_NE(first, nullptr);
+    const uint64_t before = file.written_bytes();
+    const uintmax_t size = fs::file_size(file.path());
+    rlimit limit;
+    ASSERT_EQ(getrlimit(RLIMIT_AS, &limit), 0);
+    const rlimit none = {1 << 20, limit.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &none), 0);
+    int mapped = 0;
+    for (int i = 0; i < 100; ++i) mapped += file.AppendRing(64 << 10, 2) != nullptr;
+    setrlimit(RLIMIT_AS, &limit);
+    EXPECT_EQ(mapped, 0);
+    EXPECT_EQ(file.written_bytes(), before);
+    EXPECT_EQ(fs::file_size(file.path()), size);
+    // Small ones were not refused.
+    void* const small = file.AppendRing(12 << 10, 2);
+    EXPECT_NE(small, nullptr);
+    EXPECT_EQ(file.AppendRing(64 << 10, 2), nullptr) << "not asked for again so soon";
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    void* const large = file.AppendRing(64 << 10, 2);
+    EXPECT_NE(large, nullptr);
+    munmap(first, 64 << 10);
+    if (small != nullptr) munmap(small, 12 << 10);
+    if (large != nullptr) munmap(large, 64 << 10);
+  }
 }
 
 // Where a title that is written over the program's environment does not reach.
