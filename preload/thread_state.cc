@@ -30,15 +30,17 @@ constinit std::atomic<uint32_t> g_next_tag{1};
 // The table of BlockOwners, once there was a second thread. A fork child keeps it: what is
 // left in it of its parent's threads is as good as the tags of threads that have ended.
 constinit std::atomic<void*> g_owners{nullptr};
-// Where the next search for a dead thread's state begins.
+// The state that is looked at next by whoever searches for a dead thread's; null: the first. Every
+// look moves it on, so that those who search at once do not look at the same ones.
 constinit std::atomic<ThreadState*> g_search{nullptr};
 
 // How many states a newcomer asks the kernel about on average, about 0.2 us each. A program
 // that starts and ends threads all the time finds one at once; one with ten thousand live
 // threads loses a microsecond a thread. The states of threads that live long lie in a row, and
 // searches that all ended within it would make states without end: so the looks that newcomers
-// did not need lead those across that find only threads that live. For L of these there are
-// then states of L / 7 others before all newcomers find one.
+// did not need lead those across that find only threads that live. Each is taken by itself: of
+// several who search at once none has them all. For L of these there are then states of L / 7
+// others, and of the few that begin and end at once, before all newcomers find one.
 constexpr int kSearchLimit = 8;
 constexpr int kMostSpareLooks = 1 << 16;
 constinit std::atomic<int> g_spare_looks{0};
@@ -73,35 +75,59 @@ bool IsGone(const ThreadState* state, int tid, int self) {
   return sys::Tgkill(g_process.pid, tid, 0) == -ESRCH;
 }
 
-// A state that nobody owns or whose thread is gone, now owned by `tid`. It has a ring, if
-// `has_ring`. Looks at `*looks` states at most, and at all once rather than at more of them than
-// kSearchLimit; `*looks` is then what is left.
-ThreadState* TakeOver(int tid, int* looks, bool has_ring) {
-  ThreadState* const first = g_search.load(std::memory_order_acquire);
-  ThreadState* state = first;
-  for (int looked = 0; *looks > 0; ++looked) {
-    if (looked >= kSearchLimit && state == first) break;
-    if (state == nullptr) state = g_threads.load(std::memory_order_acquire);
+// The state to look at now. Null: there is none at all.
+ThreadState* NextToLookAt() {
+  ThreadState* at = g_search.load(std::memory_order_acquire);
+  for (;;) {
+    ThreadState* const state = at != nullptr ? at : g_threads.load(std::memory_order_acquire);
     if (state == nullptr) return nullptr;
-    --*looks;
+    if (g_search.compare_exchange_weak(at, state->next_state, std::memory_order_acq_rel,
+                                       std::memory_order_acquire)) {
+      return state;
+    }
+  }
+}
+
+// A state that nobody owns or whose thread is gone, now owned by `tid`. It has a ring, if
+// `has_ring`. Looks at states while `may_look()`, and at no more than there are, or kSearchLimit.
+template <typename MayLook>
+ThreadState* TakeOver(int tid, bool has_ring, MayLook may_look) {
+  const uint32_t states = g_next_tag.load(std::memory_order_relaxed);  // each has a tag of its own
+  const uint32_t most = std::max(states, uint32_t{kSearchLimit});
+  for (uint32_t looked = 0; looked < most && may_look(); ++looked) {
+    ThreadState* const state = NextToLookAt();
+    if (state == nullptr) return nullptr;
     int owner = state->owner_tid.load(std::memory_order_acquire);
     if ((!has_ring || state->ring.attached()) && (owner == 0 || IsGone(state, owner, tid)) &&
         state->owner_tid.compare_exchange_strong(owner, tid, std::memory_order_acq_rel)) {
-      g_search.store(state->next_state, std::memory_order_release);
       OwnerIsGone(state);
       return state;
     }
-    state = state->next_state;
   }
-  g_search.store(state, std::memory_order_release);
   return nullptr;
+}
+
+bool TakeSpareLook() {
+  int spare = g_spare_looks.load(std::memory_order_relaxed);
+  while (spare > 0) {
+    if (g_spare_looks.compare_exchange_weak(spare, spare - 1, std::memory_order_relaxed)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 // The same for a newcomer, which has the spare looks of all before it besides its own.
 ThreadState* TakeOver(int tid) {
-  int looks = kSearchLimit + g_spare_looks.exchange(0, std::memory_order_relaxed);
-  ThreadState* const state = TakeOver(tid, &looks, /*has_ring=*/false);
-  g_spare_looks.fetch_add(std::min(looks, kMostSpareLooks), std::memory_order_relaxed);
+  int own = kSearchLimit;
+  ThreadState* const state = TakeOver(tid, /*has_ring=*/false, [&own] {
+    if (own == 0) return TakeSpareLook();
+    --own;
+    return true;
+  });
+  if (own != 0 && g_spare_looks.load(std::memory_order_relaxed) < kMostSpareLooks) {
+    g_spare_looks.fetch_add(own, std::memory_order_relaxed);
+  }
   return state;
 }
 
@@ -168,7 +194,7 @@ ThreadState* AwaitTakeOver(int tid) {
   const timespec nap = {0, 1'000'000};
   for (int i = 0; i < kNapsOfOne; ++i) {
     int looks = kAllStates;
-    ThreadState* const state = TakeOver(tid, &looks, /*has_ring=*/true);
+    ThreadState* const state = TakeOver(tid, /*has_ring=*/true, [&looks] { return looks-- > 0; });
     if (state != nullptr) return state;
     if (naps.fetch_add(1, std::memory_order_relaxed) >= kAllNaps) break;
     sys::Call(SYS_nanosleep, reinterpret_cast<long>(&nap), 0);

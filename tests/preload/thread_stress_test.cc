@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <latch>
 #include <map>
 #include <string>
 #include <thread>
@@ -109,6 +110,12 @@ void Work(int events, unsigned seed) {
   }
 }
 
+int States() {
+  int states = 0;
+  for (ThreadState* state = FirstThread(); state != nullptr; state = state->next_state) ++states;
+  return states;
+}
+
 TEST(ThreadStressTest, EveryBlockOnceAndEveryEventWhole) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "a state is taken over when the kernel knows of no such task any more, an "
@@ -149,9 +156,7 @@ TEST(ThreadStressTest, EveryBlockOnceAndEveryEventWhole) {
   EXPECT_EQ(contents.allocations, pairs.load());
   EXPECT_EQ(contents.frees, pairs.load());
   EXPECT_EQ(contents.blocks.size(), kThreads + 1u);
-  int states = 0;
-  for (ThreadState* state = FirstThread(); state != nullptr; state = state->next_state) ++states;
-  EXPECT_LE(states, 3 * kAtOnce) << "states of dead threads serve again";
+  EXPECT_LE(States(), 3 * kAtOnce) << "states of dead threads serve again";
   for (const auto& [thread, sequences] : contents.blocks) {
     uint32_t expected = 1;
     for (const auto& [sequence, times] : sequences) {
@@ -159,6 +164,46 @@ TEST(ThreadStressTest, EveryBlockOnceAndEveryEventWhole) {
       EXPECT_EQ(times, 1) << "of thread " << thread;
     }
   }
+}
+
+// The states of threads that live lie in a row, which sixteen that begin at once cross together.
+// Behind EveryBlockOnceAndEveryEventWhole, which has the trace for itself.
+TEST(ThreadStressTest, ThreadsThatBeginAtOnceMakeFewStates) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "as above";
+#endif
+  constexpr int kLive = 300, kBegin = 16, kRounds = 1500;
+  const auto attach = [] {
+    const Section section;
+    EXPECT_TRUE(section);
+  };
+  attach();
+  const int before = States();
+  std::latch all_live(kLive + 1), over(1);
+  std::vector<std::thread> live;
+  for (int i = 0; i < kLive; ++i) {
+    live.emplace_back([&] {
+      attach();
+      all_live.count_down();
+      over.wait();
+    });
+  }
+  all_live.arrive_and_wait();
+  for (int round = 0; round < kRounds; ++round) {
+    std::atomic<int> here{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kBegin; ++i) {
+      threads.emplace_back([&] {
+        ++here;
+        while (here.load() < kBegin) std::this_thread::yield();
+        attach();
+      });
+    }
+    for (std::thread& each : threads) each.join();
+  }
+  EXPECT_LE(States() - before, kLive + kLive / 7 + 2 * kBegin);
+  over.count_down();
+  for (std::thread& each : live) each.join();
 }
 
 }  // namespace
