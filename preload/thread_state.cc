@@ -46,8 +46,8 @@ constexpr int kMostSpareLooks = 1 << 16;
 constinit std::atomic<int> g_spare_looks{0};
 
 // Stacks a thread keeps. Budget: 2 MiB for the process and 256 KiB a thread, of which
-// the ring has 64 KiB and the join's record up to 70, for stacks of 512 frames; 160 KiB more
-// where one was deeper.
+// the ring has 64 KiB once it has filled 12, and the join's record up to 70, for stacks of 512
+// frames; 160 KiB more where one was deeper.
 constexpr size_t kMemoEntries = 256;         // 112 KiB, touched where used
 constexpr size_t kFirstMemoEntries = 1024;   // 448 KiB
 
@@ -202,6 +202,55 @@ ThreadState* AwaitTakeOver(int tid) {
   return nullptr;
 }
 
+// A state that is `owner`'s now, with a ring for the thread `serial`. `*previous` is the thread whose
+// state it was, and whose last events are in the file now; 0: nobody's. Null: there is no memory.
+ThreadState* StateWithRing(const OtherCalls& calls, int owner, uint32_t serial,
+                           uint32_t* previous) {
+  ThreadState* state = calls ? TakeOver(owner) : TakeOverByControlBlock();
+  if (state == nullptr) state = MakeState(owner);
+  if (state != nullptr && !state->ring.attached()) {
+    state->serial = serial;
+    state->sequence = 1;
+    if (GiveRing(*state)) return state;
+    state->serial = 0;
+    state->owner_tid.store(0, std::memory_order_release);
+    state = nullptr;
+  }
+  if (state == nullptr && calls) state = AwaitTakeOver(owner);
+  if (state == nullptr) return nullptr;
+  state->ring.DropUncommitted();  // its owner may have ended in the midst of an event
+  SpoolThread(*state);
+  *previous = state->serial;
+  return state;
+}
+
+// Of what an earlier owner did nothing is left.
+void BeginLife(const OtherCalls& calls, ThreadState& state, uint32_t serial,
+               const ThreadState* interrupted, uint64_t now) {
+  state.owner_control_block.store(arch::ThreadPointer(), std::memory_order_relaxed);
+  state.serial = serial;
+  state.sequence = 1;
+  state.dropped_events = 0;
+  state.for_handlers = nullptr;
+  state.handlers_of = 0;
+  if (interrupted != nullptr) {
+    state.handlers_of =
+        interrupted->handlers_of != 0 ? interrupted->handlers_of : interrupted->serial;
+  }
+  state.in_use = false;
+  state.unwinder.Reset();
+  ForgetStacks(state);
+  state.ring.Restart(serial, 1, 0);
+  state.ring.set_clock(now, g_clock.MonotonicNs());
+  memset(state.name, 0, sizeof(state.name));
+  if (calls) sys::GetThreadName(state.name);
+  if (!g_process.file.keeps_newest()) return;
+  state.ring.Open();
+  if (state.slots.asked_to_restart()) state.slots.Restart();
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // as in KeepUp()
+  state.segments_begun = g_process.file.segments_begun();
+}
+
 // `interrupted`: the new state is for the handlers of the thread that has it; null: for the
 // thread itself.
 ThreadState* Attach(const ThreadState* interrupted) {
@@ -209,56 +258,13 @@ ThreadState* Attach(const ThreadState* interrupted) {
   const OtherCalls calls;
   const int tid = calls ? sys::Gettid() : ThreadState::kUnknownOwner;
   const int owner = calls && sys::Getpid() == g_process.pid ? tid : ThreadState::kUnknownOwner;
-  ThreadState* state = calls ? TakeOver(owner) : TakeOverByControlBlock();
-  if (state == nullptr) state = MakeState(owner);
   const uint32_t serial = g_process.next_serial.fetch_add(1, std::memory_order_relaxed);
-  if (serial > 1 && !BeginSharing()) {
-    if (state != nullptr) state->owner_tid.store(0, std::memory_order_release);
-    return nullptr;
-  }
-  bool has_new_ring = false;
-  if (state != nullptr && !state->ring.attached()) {
-    state->serial = serial;
-    state->sequence = 1;
-    has_new_ring = GiveRing(*state);
-    if (!has_new_ring) {
-      state->serial = 0;
-      state->owner_tid.store(0, std::memory_order_release);
-      state = nullptr;
-    }
-  }
-  if (state == nullptr && calls) state = AwaitTakeOver(owner);
-  if (state == nullptr) return nullptr;
+  if (serial > 1 && !BeginSharing()) return nullptr;
   uint32_t previous = 0;
-  if (!has_new_ring) {
-    state->ring.DropUncommitted();  // its owner may have ended in the midst of an event
-    SpoolThread(*state);
-    previous = state->serial;
-  }
-  state->owner_control_block.store(arch::ThreadPointer(), std::memory_order_relaxed);
-  state->serial = serial;
-  state->sequence = 1;
-  state->dropped_events = 0;
-  state->for_handlers = nullptr;
-  state->handlers_of = 0;
-  if (interrupted != nullptr) {
-    state->handlers_of =
-        interrupted->handlers_of != 0 ? interrupted->handlers_of : interrupted->serial;
-  }
-  state->in_use = false;
-  state->unwinder.Reset();
-  ForgetStacks(*state);
-  if (!has_new_ring) state->ring.Restart(state->serial, 1, 0);
+  ThreadState* const state = StateWithRing(calls, owner, serial, &previous);
+  if (state == nullptr) return nullptr;
   const uint64_t now = g_clock.Now();
-  state->ring.set_clock(now, g_clock.MonotonicNs());
-  memset(state->name, 0, sizeof(state->name));
-  if (calls) sys::GetThreadName(state->name);
-  if (g_process.file.keeps_newest()) {
-    state->ring.Open();
-    if (state->slots.asked_to_restart()) state->slots.Restart();
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // as in KeepUp()
-    state->segments_begun = g_process.file.segments_begun();
-  }
+  BeginLife(calls, *state, serial, interrupted, now);
   const auto tell = [&](format::RecordEncoder& out) {
     if (previous != 0) {
       out.Begin(format::RecordTag::kThreadGone);
