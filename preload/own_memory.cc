@@ -185,15 +185,16 @@ void CountOwnBytes(int64_t bytes) {
 
 OwnFaultsScope::OwnFaultsScope() {
   if (t_counting_faults) return;
-  t_counting_faults = true;
+  t_counting_faults = outermost_ = true;
   before_ = ThreadMinorFaults();
 }
 
 void OwnFaultsScope::ForgetOwn() { t_counting_faults = false; }
 
 OwnFaultsScope::~OwnFaultsScope() {
-  if (before_ < 0) return;
+  if (!outermost_) return;
   t_counting_faults = false;
+  if (before_ < 0) return;
   const int64_t after = ThreadMinorFaults();
   if (after > before_) {
     g_own_minor_faults.fetch_add(static_cast<uint64_t>(after - before_), std::memory_order_relaxed);

@@ -67,7 +67,8 @@ class OwnFaultsScope {
   static void ForgetOwn();
 
  private:
-  int64_t before_ = -1;
+  bool outermost_ = false;
+  int64_t before_ = -1;  // where the kernel may not be asked
 };
 
 }  // namespace memtrace
