@@ -14,6 +14,7 @@
 #include "preload/faults/faults.h"
 #include "preload/faults/page_snapshot.h"
 #include "preload/foreign_runtime.h"
+#include "preload/kept_records.h"
 #include "preload/leak_scan/leak_scan.h"
 #include "preload/memory_map_record.h"
 #include "preload/module_map.h"
@@ -74,6 +75,7 @@ bool StartForkChild() {
   ForgetFaults();
   ForgetPageSnapshots();
   ForgetMemoryMaps();
+  g_kept_records.Forget();
   if (!g_process.config.children) return false;
   // It could create no file. What it forks has the same filter.
   if (g_memory_calls_only.load(std::memory_order_relaxed)) return false;

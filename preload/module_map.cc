@@ -13,6 +13,7 @@
 #include "preload/append_records.h"
 #include "preload/clock.h"
 #include "preload/coverage_notes.h"
+#include "preload/kept_records.h"
 #include "preload/module_view.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"
@@ -102,10 +103,7 @@ class ModuleWriter {
   }
   void Flush() {
     if (buffer_ == nullptr || !begun_ || encoder().size() == 0) return;
-    format::BlockHeader header = {};
-    header.kind = format::BlockKind::kMetadata;
-    header.payload_bytes = header.content_bytes = static_cast<uint32_t>(encoder().size());
-    g_process.file.Append(header, buffer_);
+    g_kept_records.Append(g_process.file, buffer_, encoder().size(), /*module=*/0);
     encoder().Clear();
   }
 
@@ -142,6 +140,7 @@ void Retire(size_t index) {
   if (!Forget(index)) return;
   const Instance& instance = g_instances[index];
   unwind::RetireTag(instance.id);
+  g_kept_records.Drop(instance.id);
   AppendRecords<64>([&](format::RecordEncoder& out) {
     out.Begin(format::RecordTag::kModuleUnload);
     out.Number(instance.id);
@@ -183,9 +182,13 @@ Instance* AddInstance(const dl_find_object& object, uintptr_t start, uint64_t pa
   instance.path_hash = path_hash;
   BuildIdRoom room;
   const ModuleView view = ViewOfLoaded(instance.range, *instance.map, &room);
-  AppendBigRecords(kModuleRecordBytes, [&](format::RecordEncoder& out) {
-    PutModule(out, instance.id, view);
-  });
+  const OwnFaultsScope faults;
+  if (void* const buffer = OwnMap(kModuleRecordBytes, /*touch=*/false); buffer != nullptr) {
+    format::RecordEncoder encoder(static_cast<uint8_t*>(buffer), kModuleRecordBytes);
+    PutModule(encoder, instance.id, view);
+    g_kept_records.Append(g_process.file, buffer, encoder.size(), instance.id);
+    OwnUnmap(buffer, kModuleRecordBytes);
+  }
   g_loaded[index / 64].fetch_or(BitOf(index), std::memory_order_release);
   return &instance;
 }
@@ -260,18 +263,12 @@ void ReadPermanentModules() {
   unwind::SetInstanceOf(&InstanceOf);
 }
 
-void WritePermanentModulesAgain() {
-  if (g_permanent == nullptr) return;
+void WriteModulesAgain() {
+  if (g_permanent == nullptr || g_instances == nullptr) return;
   ModuleWriter writer;
   for (size_t i = 0; i < g_permanent_count; ++i) {
     writer.Write(static_cast<uint32_t>(i + 1), g_permanent[i]);
   }
-}
-
-void WriteModulesAgain() {
-  if (g_permanent == nullptr || g_instances == nullptr) return;
-  WritePermanentModulesAgain();
-  ModuleWriter writer;
   FindLoaded([&](size_t i) {
     const Instance& instance = g_instances[i];
     if (!IsStillLoaded(instance)) {

@@ -31,10 +31,6 @@ void ReadPermanentModules();
 // the loader nothing: another thread may have held its lock at the fork.
 void WriteModulesAgain();
 
-// The records of the permanent modules, which nobody can unload meanwhile, once more: on any
-// thread, when records may have been lost.
-void WritePermanentModulesAgain();
-
 // See unwind::InstanceOfFunction.
 uint16_t InstanceOf(const dl_find_object* object, uintptr_t pc, bool* cacheable);
 

@@ -50,6 +50,7 @@ class Segments {
 
   uint64_t metadata_end() const { return metadata_end_; }
   uint64_t rings_end() const { return segments_begin_; }
+  uint64_t segment_bytes() const { return segment_bytes_; }
 
   struct Place {
     uint64_t offset = 0;

@@ -7,10 +7,11 @@
 #include "preload/allowed_calls.h"
 #include "preload/append_records.h"
 #include "preload/clock.h"
+#include "preload/coverage_notes.h"
 #include "preload/faults/faults.h"
+#include "preload/kept_records.h"
 #include "preload/lifecycle.h"
 #include "preload/memory_map_record.h"
-#include "preload/module_map.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"
 #include "preload/signals_blocked.h"
@@ -91,9 +92,10 @@ int TidOfSelf() {
   return calls ? sys::Gettid() : ThreadState::kUnknownOwner;
 }
 
-// The disk was full, and has room again: records that were lost meanwhile, perhaps.
+// The disk was full, and has room again: records that were lost meanwhile, or may have been.
 void TellRecordsAnew() {
-  WritePermanentModulesAgain();
+  g_kept_records.TellAgain(g_process.file);
+  WriteCoverageNotesAgain();
   const int self = TidOfSelf();
   ForEachThread([self](const ThreadState& state) {
     // One that this thread is about to take over is not its own yet.
@@ -103,7 +105,8 @@ void TellRecordsAnew() {
   });
 }
 
-// Flight recorder: if blocks were given up since, `state` tells anew what its next blocks need.
+// Flight recorder: if blocks were given up since, `state` tells anew what its next blocks need, and
+// the modules whose records are not kept for ever.
 // First the requests are taken back, then it is looked whether there is something to do: who
 // gives up blocks counts that first and asks second (both sides in one order).
 void KeepUp(ThreadState& state) {
@@ -115,6 +118,7 @@ void KeepUp(ThreadState& state) {
   state.segments_begun = begun;
   state.slots.Restart();
   if (IsOfThisThread(&state)) TellThread(state);  // else it is about to become another thread's
+  g_kept_records.TellAgain(g_process.file);
 }
 
 // The owner may go on: the ring stays as it is, and what the owner should still write of it under

@@ -289,18 +289,20 @@ long TraceFile::Write(long fd, format::BlockHeader& header, const void* payload,
   return result;
 }
 
-bool TraceFile::Append(format::BlockHeader& header, const void* payload, Keep keep) {
+bool TraceFile::Append(format::BlockHeader& header, const void* payload, Keep keep,
+                       Keep* kept) {
   const bool records = header.kind == format::BlockKind::kMetadata;
   header.payload_checksum = format::Checksum(payload, header.payload_bytes);
   const uint64_t reserved = Up(sizeof(header) + header.payload_bytes, format::kBlockAlignment);
+  if (kept != nullptr) *kept = Keep::kForEver;
   const SignalsBlocked no_handler;
   uint64_t limit = UINT64_MAX;
   if (segments_.on()) {
-    if (!records || keep == Keep::kWhileNew) return AppendToSegment(header, payload);
+    if (!records || keep == Keep::kWhileNew) return AppendToSegment(header, payload, kept);
     limit = segments_.metadata_end();
     // Rather for a while than not at all.
     if (end_->load(std::memory_order_relaxed) + reserved > limit) {
-      return AppendToSegment(header, payload);
+      return AppendToSegment(header, payload, kept);
     }
   } else if (max_bytes_ != 0 && !records) {  // the end must still be told
     limit = max_bytes_;
@@ -310,7 +312,7 @@ bool TraceFile::Append(format::BlockHeader& header, const void* payload, Keep ke
     if (end + reserved > limit || reserve_.HasRoom(end, reserved, /*last_words=*/records))
       return AppendToReserve(header, payload, reserved, limit);
   }
-  return AppendToFile(header, payload, reserved, {limit, std::nullopt});
+  return AppendToFile(header, payload, reserved, {limit, std::nullopt, kept});
 }
 
 bool TraceFile::AppendToFile(format::BlockHeader& header, const void* payload, uint64_t bytes,
@@ -334,7 +336,7 @@ bool TraceFile::AppendToFile(format::BlockHeader& header, const void* payload, u
     return false;
   }
   if (!place.offset) {
-    return segments_.on() ? AppendToSegment(header, payload)
+    return segments_.on() ? AppendToSegment(header, payload, place.kept)
                           : Refuse(format::RecordingStop::kMaxBytes, 0);
   }
   return written;
@@ -367,10 +369,11 @@ bool TraceFile::AppendToReserve(format::BlockHeader& header, const void* payload
     return Refuse(format::RecordingStop::kWriteFailed, result);
   }
   // Other threads took the rest of it meanwhile.
-  return AppendToFile(header, payload, bytes, {limit, offset});
+  return AppendToFile(header, payload, bytes, {limit, offset, nullptr});
 }
 
-bool TraceFile::AppendToSegment(format::BlockHeader& header, const void* payload) {
+bool TraceFile::AppendToSegment(format::BlockHeader& header, const void* payload, Keep* kept) {
+  if (kept != nullptr) *kept = Keep::kWhileNew;
   const OtherCalls calls;
   if (!calls) return Refuse(format::RecordingStop::kSandboxed, 0);
   long result = -EBUSY;

@@ -59,8 +59,10 @@ class TraceFile {
   enum class Keep { kForEver, kWhileNew };
 
   // Appends one block. False when it could not be written: the block is lost. The file keeps
-  // metadata for ever, as far as there is room for that, and events while they are new.
-  bool Append(format::BlockHeader& header, const void* payload, Keep keep = Keep::kForEver);
+  // metadata for ever, as far as there is room for that, and events while they are new. `kept`,
+  // unless null, is then told which of the two it is.
+  bool Append(format::BlockHeader& header, const void* payload, Keep keep = Keep::kForEver,
+              Keep* kept = nullptr);
 
   // Appends a ring block with room for `ring_bytes` (header included) and maps
   // it. Null when the space or the shared mapping is refused; and, after want of address space,
@@ -93,13 +95,18 @@ class TraceFile {
   bool keeps_newest() const { return segments_.on(); }
   // A number that is raised when older blocks were given up: see Segments::begun().
   uint32_t segments_begun() const { return segments_.begun(); }
+  uint64_t segment_bytes() const { return segments_.segment_bytes(); }
 
   // Since this was asked last, records were lost that a reader needs: it should be told
   // modules and threads again.
   bool TakeLostRecords() {
     return lost_records_.load(std::memory_order_relaxed) &&
-           lost_records_.exchange(false, std::memory_order_relaxed);
+           lost_records_.exchange(false, std::memory_order_acquire);
   }
+
+  // The same of records that somebody else keeps: once more, for who kept them may have been asked
+  // between their loss and now.
+  void NoteLostRecords() { lost_records_.store(true, std::memory_order_release); }
 
   // To be called in a fork child: closes the descriptors of the file that other threads of the
   // parent had open just then, which nobody else would close.
@@ -134,7 +141,7 @@ class TraceFile {
   bool Refuse(format::RecordingStop why, long error);
   // Of a reserve that is used up: whether the size limit is what it was mapped up to.
   format::RecordingStop WhyReserveEnds() const;
-  bool AppendToSegment(format::BlockHeader& header, const void* payload);
+  bool AppendToSegment(format::BlockHeader& header, const void* payload, Keep* kept);
   static long Allocate(long fd, uint64_t offset, uint64_t bytes);
   static long Write(long fd, format::BlockHeader& header, const void* payload, uint64_t offset,
                     bool* torn);
@@ -146,6 +153,7 @@ class TraceFile {
   struct Place {
     uint64_t limit;
     std::optional<uint64_t> offset;
+    Keep* kept;  // see Append()
   };
   bool AppendToFile(format::BlockHeader& header, const void* payload, uint64_t bytes, Place place);
   bool WriteAt(long fd, uint64_t offset, format::BlockHeader& header, const void* payload,

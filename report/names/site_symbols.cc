@@ -70,11 +70,13 @@ Frame FrameOfFunctionModule(const ModuleInfo& module, uint64_t pc) {
   return frame;
 }
 
-// Of code that is outside of every file.
-Frame FrameMadeAtRunTime(uint64_t pc) {
+// Of code that is outside of every file, made at run time; or of a file whose record was lost, which
+// may be the program's own: not to be passed over in silence.
+Frame FrameWithoutModule(uint32_t instance, uint64_t pc) {
   Frame frame;
   frame.offset = pc;
-  frame.role = names::RoleOf(frame, 0);
+  frame.role = instance == format::kPermanentInstance ? names::RoleOf(frame, 0)
+                                                      : FrameRole::kProject;
   return frame;
 }
 
@@ -187,7 +189,8 @@ bool SiteSymbols::NameFileless(uint32_t instance, const ModuleInfo* module,
       continue;
     }
     const uint32_t begin = next_frame();
-    AddFrame(module == nullptr ? FrameMadeAtRunTime(pc) : FrameOfFunctionModule(*module, pc));
+    AddFrame(module == nullptr ? FrameWithoutModule(instance, pc)
+                               : FrameOfFunctionModule(*module, pc));
     SetRun({instance, pc}, begin);
   }
   return true;

@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/e2e/expected_stacks.h"
 #include "tests/e2e/harness.h"
 #include "tests/e2e/own_counts.h"
 
@@ -113,6 +114,61 @@ TEST(FlightRecorderTest, SaysThatItsBeginningIsMissing) {
   const Result night = RunCommand({.arguments = {ToolPath(), "trend", "--add", trace, traces / "history"}});
   EXPECT_NE(night.exit_status, 0);
   EXPECT_THAT(night.err, HasSubstr("the trace keeps the newest events only"));
+}
+
+// The records of modules are written where nothing is given up, until there is no more room there.
+TEST(FlightRecorderTest, AModuleHasItsNameHoweverManyWereLoadedBefore) {
+  TempDir directory;
+  WriteFile(directory / "plugin.c", "#include <stdlib.h>\n"
+                                    "void* NAME(int n) { void* volatile p = malloc(n); return p; }\n");
+  WriteFile(directory / "program.c", R"(
+#include <dlfcn.h>
+#include <stdlib.h>
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  for (int i = 0; i < 400; ++i) {
+    void* const handle = dlopen(argv[1], RTLD_NOW);
+    if (handle == NULL) return 3;
+    void* (*const first)(int) = (void* (*)(int))dlsym(handle, "First");
+    free(first(10));
+    dlclose(handle);
+  }
+  void* (*const second)(int) = (void* (*)(int))dlsym(dlopen(argv[2], RTLD_NOW), "Second");
+  free(second(20));
+  for (int i = 0; i < 1000000; ++i) {
+    void* volatile block = malloc(i % 1000 + 1);
+    free(block);
+  }
+  for (int i = 0; i < 7; ++i) second(777);
+  return 0;
+}
+)");
+  const auto build = [&](const Words& more) {
+    Words words = {"gcc", "-g", "-O1", "-fno-builtin", "-w"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Result built = RunCommand({.arguments = words});
+    EXPECT_EQ(built.Outcome(), "exit 0") << built.err;
+  };
+  const std::string source = directory / "plugin.c";
+  const std::string first = directory / "first.so", second = directory / "second.so";
+  build({"-shared", "-fPIC", "-DNAME=First", source, "-o", first});
+  build({"-shared", "-fPIC", "-DNAME=Second", source, "-o", second});
+  build({directory / "program.c", "-o", directory / "program", "-ldl"});
+  TempDir traces;
+  Command command = Traced({.arguments = {directory / "program", first, second}}, traces.path());
+  command.environment.emplace_back("MEMTRACE_MAX_BYTES", "1M");
+  command.environment.emplace_back("MEMTRACE_KEEP", "newest");
+  const Result run = RunCommand(command);
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  const Json report = Report(TraceOf(traces.path(), "program", run.pid));
+  uint64_t live_blocks = 0;
+  for (const Json& site : report.at("sites")) {
+    for (const Json& frame : site.at("stack")) {
+      if (IsFunction(frame, "Second")) live_blocks += site.at("live_blocks").get<uint64_t>();
+    }
+  }
+  EXPECT_EQ(live_blocks, 7u);
 }
 
 TEST(FlightRecorderTest, PackedByMemtraceRunItIsTheSame) {

@@ -64,6 +64,19 @@ TEST(SiteSymbolsTest, CodeOutsideOfEveryModuleKeepsItsAddress) {
             (std::vector<std::string>{"0x456", "0x123", "main"}));
 }
 
+// Instance 77 was a file's, and its record is lost: it may have been the program's own.
+TEST(SiteSymbolsTest, AFrameWhoseModuleIsLostMayBeTheCaller) {
+  MadeUp trace;
+  const StackId stack = trace.Stack({{"main", "m.c", 1}});
+  trace.raw(stack).insert(trace.raw(stack).begin(), {0, 0x123});
+  trace.raw(stack).insert(trace.raw(stack).begin(), {77, 0x456});
+  trace.AddSite(stack, 1, 8, 1);
+  const SiteSymbols& symbols = trace.symbols();
+  const std::vector<FrameId> ids = symbols.Stack(stack);
+  EXPECT_EQ(symbols.frame(ids[0]).role, FrameRole::kProject);
+  EXPECT_EQ(symbols.frame(ids[1]).role, FrameRole::kSystem) << "code made at run time";
+}
+
 TEST(SiteSymbolsTest, AReplacedFileIsModuleAndOffsetAndSaidOnce) {
   MadeUp trace;
   trace.plugin_state = symbolizer::ModuleState::kBuildIdDiffers;
