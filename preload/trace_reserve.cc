@@ -54,38 +54,52 @@ class TraceReserve::Use {
   std::atomic<uint32_t>& users_;
 };
 
+// Extends the file by `bytes` behind map_begin_ and maps them at `*base`.
+TraceReserve::Tried TraceReserve::TryMap(long fd, uint64_t bytes, char** base, long* error) {
+  *error = allocated_ ? sys::Fallocate(fd, map_begin_, bytes)
+                      : sys::Ftruncate(fd, map_begin_ + bytes);
+  if (sys::Failed(*error)) return Tried::kTooMuch;  // smaller files here, or less space
+  void* const mapping =
+      sys::Mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, map_begin_);
+  if (sys::MmapFailed(mapping)) {
+    *error = reinterpret_cast<long>(mapping);
+    const bool never = *error == -ENODEV || *error == -EACCES;  // no shared mappings here
+    return never ? Tried::kRefused : Tried::kTooMuch;  // RLIMIT_MEMLOCK after mlockall(MCL_FUTURE)
+  }
+  *base = static_cast<char*>(mapping);
+  // After mlockall(MCL_FUTURE) it counts as locked, and who then gives up CAP_IPC_LOCK is over
+  // the limit with every mapping more.
+  sys::Call(SYS_munlock, reinterpret_cast<long>(*base), static_cast<long>(bytes));
+  if (allocated_) return Tried::kMapped;
+  // The kernel must be able to populate: asked of the first page.
+  *error = sys::Mprotect(*base, arch::kPageBytes, PROT_READ | PROT_WRITE);
+  if (!sys::Failed(*error)) *error = PopulateForWriting(*base, arch::kPageBytes);
+  if (!sys::Failed(*error)) return Tried::kMapped;
+  sys::Munmap(*base, bytes);
+  return *error == -EINVAL ? Tried::kCannotPopulate : Tried::kRefused;
+}
+
 long TraceReserve::Map(long fd, uint64_t begin, uint64_t limit) {
   map_begin_ = Down(begin, arch::kPageBytes);
   allocated_ = !may_populate_ || HasNoHoles(fd);
   const uint64_t space = Least(AddressSpace(), limit - Least(limit, map_begin_));
   uint64_t bytes = Down(Least(allocated_ ? kAllocatedBytes : kBytes, space), kChunkBytes);
   char* base = nullptr;
-  long result = -ENOSPC;
-  for (; bytes >= kSmallestBytes; bytes = Down(bytes / 4, kChunkBytes)) {
-    const uint64_t end = map_begin_ + bytes;
-    result = allocated_ ? sys::Fallocate(fd, map_begin_, bytes) : sys::Ftruncate(fd, end);
-    if (sys::Failed(result)) continue;  // the file system has smaller files, or less space
-    void* const mapping =
-        sys::Mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, map_begin_);
-    result = sys::MmapFailed(mapping) ? reinterpret_cast<long>(mapping) : 0;
-    if (result == -ENODEV || result == -EACCES) return result;  // no shared mappings here
-    if (sys::Failed(result)) continue;  // RLIMIT_MEMLOCK after mlockall(MCL_FUTURE)
-    base = static_cast<char*>(mapping);
-    // After mlockall(MCL_FUTURE) it counts as locked, and who then gives up CAP_IPC_LOCK is over
-    // the limit with every mapping more.
-    sys::Call(SYS_munlock, reinterpret_cast<long>(base), static_cast<long>(bytes));
-    // The kernel must be able to populate: asked of the first page.
-    if (allocated_) break;
-    result = sys::Mprotect(base, arch::kPageBytes, PROT_READ | PROT_WRITE);
-    if (!sys::Failed(result)) result = PopulateForWriting(base, arch::kPageBytes);
-    if (!sys::Failed(result)) break;
-    sys::Munmap(base, bytes);
-    base = nullptr;
-    if (result != -EINVAL) return result;
+  long error = -ENOSPC;
+  Tried tried = Tried::kTooMuch;
+  const auto try_less_and_less = [&] {
+    for (; bytes >= kSmallestBytes; bytes = Down(bytes / 4, kChunkBytes)) {
+      tried = TryMap(fd, bytes, &base, &error);
+      if (tried != Tried::kTooMuch) return;
+    }
+  };
+  try_less_and_less();
+  if (tried == Tried::kCannotPopulate) {
     allocated_ = true;
-    bytes = Least(bytes, kAllocatedBytes) * 4;
+    bytes = Least(bytes, kAllocatedBytes);
+    try_less_and_less();
   }
-  if (base == nullptr) return sys::Failed(result) ? result : -ENOSPC;
+  if (tried != Tried::kMapped) return error;
   chunks_bytes_ = Up(bytes / kChunkBytes * sizeof(chunks_[0]), arch::kPageBytes);
   chunks_ = static_cast<std::atomic<uint32_t>*>(OwnMap(chunks_bytes_, /*touch=*/false));
   if (chunks_ == nullptr) {

@@ -78,6 +78,8 @@ class TraceReserve {
  private:
   class Use;
 
+  enum class Tried { kMapped, kTooMuch, kCannotPopulate, kRefused };
+  Tried TryMap(long fd, uint64_t bytes, char** base, long* error);
   long Populate(uint64_t offset, uint64_t bytes);
   void Put(uint64_t offset, const format::BlockHeader& header, const void* payload, size_t bytes);
   void Done(uint64_t offset, uint64_t bytes, bool ring);
