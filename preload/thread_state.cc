@@ -202,8 +202,9 @@ ThreadState* AwaitTakeOver(int tid) {
   return nullptr;
 }
 
-// A state that is `owner`'s now, with a ring for the thread `serial`. `*previous` is the thread whose
-// state it was, and whose last events are in the file now; 0: nobody's. Null: there is no memory.
+// A state that is `owner`'s now, with a ring for the thread `serial`. `*previous` is the thread
+// whose state it was, and whose last events are in the file now; 0: nobody's. Null: there is no
+// memory.
 ThreadState* StateWithRing(const OtherCalls& calls, int owner, uint32_t serial,
                            uint32_t* previous) {
   ThreadState* state = calls ? TakeOver(owner) : TakeOverByControlBlock();

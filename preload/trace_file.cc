@@ -289,8 +289,7 @@ long TraceFile::Write(long fd, format::BlockHeader& header, const void* payload,
   return result;
 }
 
-bool TraceFile::Append(format::BlockHeader& header, const void* payload, Keep keep,
-                       Keep* kept) {
+bool TraceFile::Append(format::BlockHeader& header, const void* payload, Keep keep, Keep* kept) {
   const bool records = header.kind == format::BlockKind::kMetadata;
   header.payload_checksum = format::Checksum(payload, header.payload_bytes);
   const uint64_t reserved = Up(sizeof(header) + header.payload_bytes, format::kBlockAlignment);
@@ -542,8 +541,8 @@ void* TraceFile::AppendRing(size_t ring_bytes, uint32_t thread) {
 }
 
 // The ring of AppendRing() in the file that is open at `fd`. `place` is address space for it, had
-// before any of the file's space was taken: a ring that cannot be mapped leaves nothing there. Null:
-// refused.
+// before any of the file's space was taken: a ring that cannot be mapped leaves nothing there.
+// Null: refused.
 void* TraceFile::MapRing(long fd, uint64_t offset, uint64_t reserved, format::BlockHeader& header,
                          uint64_t ring, size_t ring_bytes, void* place) {
   long result = -EFBIG;
@@ -559,8 +558,8 @@ void* TraceFile::MapRing(long fd, uint64_t offset, uint64_t reserved, format::Bl
   } else {
     // After mlockall(MCL_FUTURE) the place counts as locked, and the ring would beside it.
     sys::Call(SYS_munlock, reinterpret_cast<long>(place), static_cast<long>(ring_bytes));
-    mapping = MapShared(place, ring_bytes, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_POPULATE, fd,
-                        ring);
+    mapping =
+        MapShared(place, ring_bytes, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_POPULATE, fd, ring);
   }
   if (mapping == nullptr) {
     // It is there still: a mapping that this file has had can only be refused before the place is

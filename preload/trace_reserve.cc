@@ -56,8 +56,8 @@ class TraceReserve::Use {
 
 // Extends the file by `bytes` behind map_begin_ and maps them at `*base`.
 TraceReserve::Tried TraceReserve::TryMap(long fd, uint64_t bytes, char** base, long* error) {
-  *error = allocated_ ? sys::Fallocate(fd, map_begin_, bytes)
-                      : sys::Ftruncate(fd, map_begin_ + bytes);
+  *error =
+      allocated_ ? sys::Fallocate(fd, map_begin_, bytes) : sys::Ftruncate(fd, map_begin_ + bytes);
   if (sys::Failed(*error)) return Tried::kTooMuch;  // smaller files here, or less space
   void* const mapping =
       sys::Mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, map_begin_);
