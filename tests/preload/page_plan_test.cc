@@ -13,7 +13,7 @@
 namespace memtrace {
 namespace {
 
-constexpr uintptr_t kPage = arch::kPageBytes;
+constexpr uintptr_t kPageSize = arch::kPageBytes;
 constexpr size_t kPages = 64;
 constexpr int kGuardInstall = 102;  // MADV_GUARD_INSTALL
 
@@ -25,16 +25,16 @@ std::vector<PagePlan::State> Plan(const ScanMapping& mapping, bool may_scan) {
   EXPECT_EQ(plan.Make(mapping, mapping.begin, mapping.end), PagePlan::kMade);
   EXPECT_TRUE(plan.can_load());
   std::vector<PagePlan::State> states;
-  for (size_t i = 0; i < (mapping.end - mapping.begin) / kPage; ++i) states.push_back(plan[i]);
+  for (size_t i = 0; i < (mapping.end - mapping.begin) / kPageSize; ++i) states.push_back(plan[i]);
   return states;
 }
 
 char* Map(ScanMapping* mapping, int flags, int fd = -1) {
   auto* const memory = static_cast<char*>(
-      mmap(nullptr, kPages * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | flags, fd, 0));
-  madvise(memory, kPages * kPage, MADV_NOHUGEPAGE);
+      mmap(nullptr, kPages * kPageSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | flags, fd, 0));
+  madvise(memory, kPages * kPageSize, MADV_NOHUGEPAGE);
   mapping->begin = reinterpret_cast<uintptr_t>(memory);
-  mapping->end = mapping->begin + kPages * kPage;
+  mapping->end = mapping->begin + kPages * kPageSize;
   mapping->protection = PROT_READ | PROT_WRITE;
   return memory;
 }
@@ -43,10 +43,10 @@ TEST(PagePlanTest, PagesThatWereWritten) {
   ScanMapping mapping;
   mapping.kind = format::ScanRegionKind::kAnonymous;
   char* const memory = Map(&mapping, MAP_ANONYMOUS);
-  for (const size_t page : {3, 4, 63}) memory[page * kPage] = 1;
+  for (const size_t page : {3, 4, 63}) memory[page * kPageSize] = 1;
   std::vector<PagePlan::State> expected(kPages, PagePlan::kAbsent);
   expected[3] = expected[4] = expected[63] = PagePlan::kRead;
-  const bool guard = madvise(memory + 3 * kPage, kPage, kGuardInstall) == 0;
+  const bool guard = madvise(memory + 3 * kPageSize, kPageSize, kGuardInstall) == 0;
   for (const bool may_scan : {true, false}) {
     std::vector<PagePlan::State> plan = Plan(mapping, may_scan);
     if (guard) {
@@ -55,22 +55,22 @@ TEST(PagePlanTest, PagesThatWereWritten) {
     }
     EXPECT_EQ(plan, expected) << may_scan;
   }
-  munmap(memory, kPages * kPage);
+  munmap(memory, kPages * kPageSize);
 }
 
 // Behind Make() of a part where all was there, too.
 TEST(PagePlanTest, WhatIsNotThereIsPassedOver) {
   constexpr size_t kMany = 512 << 10;  // 2 GiB
   const std::vector<size_t> there = {0, 511, 512, 5000, 200'000, 200'001, kMany - 1};
-  auto* const memory = static_cast<char*>(mmap(nullptr, kMany * kPage, PROT_READ | PROT_WRITE,
+  auto* const memory = static_cast<char*>(mmap(nullptr, kMany * kPageSize, PROT_READ | PROT_WRITE,
                                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   ASSERT_NE(memory, MAP_FAILED);
-  madvise(memory, kMany * kPage, MADV_NOHUGEPAGE);
-  for (const size_t page : there) memory[page * kPage] = 1;
+  madvise(memory, kMany * kPageSize, MADV_NOHUGEPAGE);
+  for (const size_t page : there) memory[page * kPageSize] = 1;
   ScanMapping mapping;
   mapping.kind = format::ScanRegionKind::kAnonymous;
   mapping.begin = reinterpret_cast<uintptr_t>(memory);
-  mapping.end = mapping.begin + kMany * kPage;
+  mapping.end = mapping.begin + kMany * kPageSize;
   mapping.protection = PROT_READ | PROT_WRITE;
   ScanMapping full;
   full.kind = format::ScanRegionKind::kAnonymous;
@@ -94,8 +94,8 @@ TEST(PagePlanTest, WhatIsNotThereIsPassedOver) {
     EXPECT_LE(steps, plan.is_quick() ? there.size() * 512 : kMany);
     EXPECT_EQ(plan.SkipAbsent(kMany, kMany), kMany);
   }
-  munmap(memory, kMany * kPage);
-  munmap(all, kPages * kPage);
+  munmap(memory, kMany * kPageSize);
+  munmap(all, kPages * kPageSize);
 }
 
 TEST(PagePlanTest, OfAPrivateFileThoseThatAreItsOwn) {
@@ -103,15 +103,15 @@ TEST(PagePlanTest, OfAPrivateFileThoseThatAreItsOwn) {
   mapping.kind = format::ScanRegionKind::kFile;
   mapping.file = true;
   const int fd = memfd_create("file", 0);
-  ASSERT_EQ(ftruncate(fd, kPages * kPage), 0);
+  ASSERT_EQ(ftruncate(fd, kPages * kPageSize), 0);
   char* const memory = Map(&mapping, 0, fd);
-  volatile char read = memory[7 * kPage];
+  volatile char read = memory[7 * kPageSize];
   (void)read;
-  memory[9 * kPage] = 1;
+  memory[9 * kPageSize] = 1;
   std::vector<PagePlan::State> expected(kPages, PagePlan::kAbsent);
   expected[9] = PagePlan::kRead;
   for (const bool may_scan : {true, false}) EXPECT_EQ(Plan(mapping, may_scan), expected) << may_scan;
-  munmap(memory, kPages * kPage);
+  munmap(memory, kPages * kPageSize);
   close(fd);
 }
 
