@@ -25,7 +25,7 @@ void EventCursor::Fold(Archive& archive) {
     archive.Check(block_ <= blocks);
     if (block_ == 0) archive.Check(span_ == 0 && word_ == 0 && span_end_ == 0 && words_here_ == 0);
     archive.Check(low_ < uint64_t{1} << 63 && (high_ >= low_ || block_ == 0 || done_));
-    archive.Check(base_ >= low_ && base_ < uint64_t{1} << 63);
+    archive.Check((base_ >= low_ || block_ == 0 || done_) && base_ < uint64_t{1} << 63);
     archive.Check(pace_ != 0 && pace_ <= kMostParts / std::max(events_left_, 1u) &&
                   position_ + pace_ <= kMostParts);
   }
