@@ -264,4 +264,8 @@ std::vector<const InvalidFree*> CertainInvalidFrees(const Analysis& analysis) {
   return certain;
 }
 
+bool InvalidFreesAreCertain(const Analysis& analysis) {
+  return CertainInvalidFrees(analysis).size() == analysis.invalid_frees.stories.size();
+}
+
 }  // namespace memtrace::report

@@ -33,6 +33,8 @@ InvalidFrees FindInvalidFrees(TraceReader* reader, std::span<const UnknownFree> 
 // trace, what looks like a second free may be the first of a block whose allocation was not seen; a
 // free of an address inside of a live block is wrong in any case.
 std::vector<const InvalidFree*> CertainInvalidFrees(const Analysis& analysis);
+// Whether all of them are.
+bool InvalidFreesAreCertain(const Analysis& analysis);
 
 }  // namespace memtrace::report
 

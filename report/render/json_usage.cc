@@ -1,6 +1,6 @@
 // Lifetimes, moves, modules, exchanges between threads and stacked timelines, as JSON.
 
-#include "report/analysis/coverage.h"
+#include "report/analysis/invalid_frees.h"
 #include "report/render/json_parts.h"
 #include "report/render/stacked_timeline.h"
 #include "report/render/mismatches.h"
@@ -126,7 +126,7 @@ Json InvalidFreesJson(const ReportView& view) {
                                      ? Json() : MomentJson(view, one.freed)},
                        {"again", MomentJson(view, one.again)}});
   }
-  return {{"certain", AllAllocationsSeen(view.analysis())},
+  return {{"certain", InvalidFreesAreCertain(view.analysis())},
           {"not_looked_for", frees.not_looked_for},
           {"of_unseen_blocks", frees.of_unseen_blocks},
           {"stories", std::move(stories)}};

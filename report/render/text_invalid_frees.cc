@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "report/analysis/coverage.h"
+#include "report/analysis/invalid_frees.h"
 #include "report/render/text_report.h"
 #include "report/words/units.h"
 
@@ -106,7 +106,7 @@ std::string InvalidFreesText(const ReportView& view, const TextOptions& options)
     absl::StrAppend(&out, Sentence(options, "Where they were freed is recorded by memtrace run "
                                             "--free-stacks (MEMTRACE_FREE_STACKS=on).", Ink::kDim));
   }
-  if (!AllAllocationsSeen(view.analysis())) {
+  if (!InvalidFreesAreCertain(view.analysis())) {
     absl::StrAppend(&out, Sentence(options,
                                    "Not all allocations are in the trace, see Coverage: a block "
                                    "that one of the others gave out in between looks the same.",

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "report/analysis/coverage.h"
+#include "report/analysis/invalid_frees.h"
 #include "report/leak/leak_scans.h"
 #include "report/render/growing.h"
 #include "report/words/units.h"
@@ -46,7 +46,7 @@ std::string InvalidFreesVerdict(const ReportView& view, const TextOptions& optio
   if (frees.stories.empty()) return "";
   return absl::StrCat(
       InvalidFreesPhrase(frees),
-      AllAllocationsSeen(view.analysis()) ? "" : ", if all allocations are in the trace",
+      InvalidFreesAreCertain(view.analysis()) ? "" : ", if all allocations are in the trace",
       ": a block of ", CallerInSentence(view, frees.stories.front().allocated.stack, options));
 }
 

@@ -142,7 +142,7 @@ bool EventColumns::DecodeMarked(std::span<uint64_t> words) {
       uint64_t usable;
       if ((byte & kDetailGuessed) != 0) [[likely]] {
         usable = GuessedUsable(size);  // of which Usable() would make the same
-        detail = static_cast<uint32_t>(usable - size) | t.arena;
+        detail = GuessedDetail(size, t.arena);
       } else {
         detail = static_cast<uint32_t>(details.Number()) & 0xfff;
         usable = Usable(size, detail);

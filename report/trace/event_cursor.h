@@ -106,7 +106,8 @@ class EventCursor {
   static constexpr size_t kAheadWords = 16;
 
   // Times within a span are counted in parts of a nanosecond, as whole numbers: a step is an
-  // addition, and the same on any machine. What no event of a span may pass is far from 2^64.
+  // addition, and the same on any machine. What no event of a span may pass is far from 2^64: the
+  // pace in a span of more than 19 hours is that of one of 19 hours.
   static constexpr unsigned kPartBits = 16;
   static constexpr uint64_t kMostParts = uint64_t{1} << 62;
   static constexpr uint64_t kNoPace = UINT64_MAX;

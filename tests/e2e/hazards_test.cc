@@ -248,7 +248,8 @@ int main(void) {
   const Result run = RunCommand(Traced({.arguments = {program}}, directory.path()));
   ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
   int64_t kept = 0, moved = 0, shrunk = -1;
-  for (const Json& mapping : Report(TraceOf(directory.path(), "moves", run.pid)).at("mappings")) {
+  const Json report = Report(TraceOf(directory.path(), "moves", run.pid));
+  for (const Json& mapping : report.at("mappings")) {
     const std::string names = Names(mapping.at("stack"));
     const int64_t live = mapping.at("live_bytes").get<int64_t>() >> 20;
     if (names.find(" Keep ") != std::string::npos) kept += live;
@@ -257,6 +258,7 @@ int main(void) {
     shrunk = std::max(shrunk, live);
   }
   EXPECT_EQ(kept, 20000);
+  EXPECT_GT(shrunk, 0);
   EXPECT_EQ(moved, shrunk + 1) << "the one that is moved, and what was shrunk";
 }
 

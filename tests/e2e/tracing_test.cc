@@ -343,6 +343,11 @@ TEST(TracingTest, EveryFunctionIsRecordedWithWhatItWasAskedAndGave) {
   std::istringstream lines(dump.out);
   for (std::string line; std::getline(lines, line);) {
     const std::string call = line.starts_with("#") ? "" : CallOf(line);
+    // An mremap may give up what it had, which is told before it.
+    if (call.starts_with("mremap ") && !recorded.empty() &&
+        recorded.back().starts_with("munmap ")) {
+      recorded.pop_back();
+    }
     if (!call.empty()) recorded.push_back(call);
   }
   EXPECT_EQ(said.size(), 29u);

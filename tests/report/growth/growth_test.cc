@@ -471,6 +471,8 @@ TEST(LifetimeHistogramTest, EachClassBeginsWhereTheOneBeforeItEnds) {
   }
   EXPECT_EQ(LifetimeHistogram::ClassOf(UINT64_MAX), LifetimeHistogram::kClasses - 1);
   EXPECT_EQ(LifetimeHistogram::ClassOf(0), LifetimeHistogram::ClassOf(1));
+  EXPECT_EQ(LifetimeHistogram::ClassOf(2), 2u);
+  EXPECT_EQ(LifetimeHistogram::ClassOf(3), 3u);
 }
 
 TEST(LifetimeHistogramTest, QuantilesAreWithinHalfAnOctave) {
