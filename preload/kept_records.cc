@@ -81,7 +81,16 @@ void KeptRecords::Append(TraceFile& file, const void* records, size_t bytes, uin
   do block->next = head;
   while (!newest_.compare_exchange_weak(head, block, std::memory_order_release,
                                         std::memory_order_relaxed));
-  if (told == kNotInTheTrace && !file.keeps_newest()) file.NoteLostRecords();
+  if (told == kNotInTheTrace) NoteLost(file);
+}
+
+// Who asks next has to write.
+void KeptRecords::NoteLost(TraceFile& file) {
+  if (file.keeps_newest()) {
+    told_for_.store(0, std::memory_order_relaxed);
+  } else {
+    file.NoteLostRecords();
+  }
 }
 
 void KeptRecords::TellAgain(TraceFile& file) {
@@ -89,6 +98,13 @@ void KeptRecords::TellAgain(TraceFile& file) {
   if (block == nullptr) return;
   const SignalsBlocked no_handler;
   const uint32_t begun = file.keeps_newest() ? file.segments_begun() : kNotInTheTrace;
+  if (file.keeps_newest()) {
+    uint32_t last = told_for_.load(std::memory_order_relaxed);
+    if (last == begun ||
+        !told_for_.compare_exchange_strong(last, begun, std::memory_order_relaxed)) {
+      return;
+    }
+  }
   uint64_t left = file.keeps_newest() ? file.segment_bytes() / 4 : UINT64_MAX;
   for (; block != nullptr; block = block->next) {
     uint32_t told = block->told.load(std::memory_order_relaxed);
@@ -103,7 +119,7 @@ void KeptRecords::TellAgain(TraceFile& file) {
         now != kNotInTheTrace && !block->needed.load(std::memory_order_relaxed);
     block->told.store(once_is_enough ? kThereForEver : now, std::memory_order_release);
     if (now == kNotInTheTrace) {  // nor would the others be
-      if (!file.keeps_newest()) file.NoteLostRecords();
+      NoteLost(file);
       return;
     }
   }
@@ -123,6 +139,7 @@ void KeptRecords::Drop(uint16_t module) {
 
 void KeptRecords::Forget() {
   newest_.store(nullptr, std::memory_order_relaxed);
+  told_for_.store(0, std::memory_order_relaxed);
   Room* const room = room_.load(std::memory_order_relaxed);
   if (room != nullptr) room->used.store(sizeof(Room), std::memory_order_relaxed);
 }

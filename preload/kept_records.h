@@ -26,7 +26,8 @@ class KeptRecords {
   void Append(TraceFile& file, const void* records, size_t bytes, uint16_t module);
 
   // Writes again what is not in the file, or will not be for long. The newest first; in a flight
-  // recorder no more than a quarter of a segment holds, or it would keep nothing else.
+  // recorder no more than a quarter of a segment holds, or it would keep nothing else: of the
+  // threads that call this for a segment the first does it.
   void TellAgain(TraceFile& file);
 
   // The module was unloaded: its records need not be told again, once they were.
@@ -40,9 +41,13 @@ class KeptRecords {
   struct Room;
 
   void* RoomFor(size_t bytes);
+  void NoteLost(TraceFile& file);
 
   std::atomic<Block*> newest_{nullptr};
   std::atomic<Room*> room_{nullptr};
+  // Flight recorder: the segments that were begun when somebody took on TellAgain(). 0: nobody, or
+  // something could not be written since.
+  std::atomic<uint32_t> told_for_{0};
 };
 
 inline constinit KeptRecords g_kept_records;

@@ -87,12 +87,15 @@ class ModuleWriter {
 
   void Write(uint32_t id, const ModuleView& view) {
     if (buffer_ == nullptr) return;
-    if (kBuffer - encoder().size() < kModuleRecordBytes) Flush();
+    if (encoder().size() >= kUsualBlock) Flush();
     PutModule(encoder(), id, view);
   }
 
  private:
-  static constexpr size_t kBuffer = 64 << 10;
+  // Much less than a quarter of the smallest segment of a flight recorder: KeptRecords::TellAgain()
+  // passes over longer ones.
+  static constexpr size_t kUsualBlock = 8 << 10;
+  static constexpr size_t kBuffer = kUsualBlock + kModuleRecordBytes;
 
   format::RecordEncoder& encoder() {
     if (!begun_) {

@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "tests/temp_dir.h"
 
@@ -28,12 +29,14 @@ class KeptRecordsTest : public testing::Test {
   void Keep(const std::string& records, uint16_t module) {
     kept_.Append(file_, records.data(), records.size(), module);
   }
-  // Events, with what a thread does when older blocks were given up.
-  void WriteEvents(int bytes) {
-    for (uint32_t begun = file_.segments_begun(); bytes > 0; bytes -= 4000) {
+  // Events, with what each of `threads` does when older blocks were given up.
+  void WriteEvents(int bytes, size_t threads = 1) {
+    std::vector<uint32_t> begun(threads, file_.segments_begun());
+    for (size_t thread = 0; bytes > 0; bytes -= 4000, thread = (thread + 1) % threads) {
       ASSERT_TRUE(Append(format::BlockKind::kEvents, std::string(4000, 'e')));
-      if (begun != file_.segments_begun()) kept_.TellAgain(file_);
-      begun = file_.segments_begun();
+      if (begun[thread] == file_.segments_begun()) continue;
+      begun[thread] = file_.segments_begun();
+      kept_.TellAgain(file_);
     }
   }
   int Times(const std::string& records) const {
@@ -86,6 +89,16 @@ TEST_F(KeptRecordsTest, TooManyLeaveRoomForEvents) {
   for (uint16_t i = 1; i < 2000; ++i) Keep("a module" + std::string(1000, 'm'), i);
   WriteEvents(4 << 20);
   EXPECT_GE(Times(std::string(4000, 'e')) * 4000u, 3 * file_.segment_bytes() / 2);
+}
+
+TEST_F(KeptRecordsTest, ThatIsSoWithSeveralThreads) {
+  file_.SetLimit(1 << 20, /*keep_newest=*/true);
+  Create();
+  for (uint16_t i = 1; i < 2000; ++i) Keep("a module" + std::string(1000, 'm'), i);
+  const uint32_t begun = file_.segments_begun();
+  WriteEvents(4 << 20, /*threads=*/4);
+  EXPECT_GE(Times(std::string(4000, 'e')) * 4000u, 3 * file_.segment_bytes() / 2);
+  EXPECT_LE(file_.segments_begun() - begun, 2 * (4 << 20) / file_.segment_bytes());
 }
 
 TEST_F(KeptRecordsTest, ComeWhenADiskThatWasFullHasRoom) {
