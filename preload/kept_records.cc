@@ -39,6 +39,15 @@ struct KeptRecords::Block {
   uint32_t bytes = 0;
   uint16_t module = 0;
 
+  // It is not told again, unless it is not in the trace: there it still has to come, for the events
+  // that there have been. Of one that is being told who does that sees to it.
+  void OnceIsEnough() {
+    uint32_t now = told.load(std::memory_order_seq_cst);
+    while (now != kNotInTheTrace && now != kBeingTold &&
+           !told.compare_exchange_weak(now, kThereForEver, std::memory_order_seq_cst)) {
+    }
+  }
+
   uint8_t* records() { return reinterpret_cast<uint8_t*>(this + 1); }
 };
 
@@ -115,9 +124,9 @@ void KeptRecords::TellAgain(TraceFile& file) {
     if (!block->told.compare_exchange_strong(told, kBeingTold, std::memory_order_acquire)) continue;
     left -= bytes;
     const uint32_t now = TellRecords(file, block->records(), block->bytes);
-    const bool once_is_enough =
-        now != kNotInTheTrace && !block->needed.load(std::memory_order_relaxed);
-    block->told.store(once_is_enough ? kThereForEver : now, std::memory_order_release);
+    // In this order: either Drop() finds `now`, or this finds that it was there.
+    block->told.store(now, std::memory_order_seq_cst);
+    if (!block->needed.load(std::memory_order_seq_cst)) block->OnceIsEnough();
     if (now == kNotInTheTrace) {  // nor would the others be
       NoteLost(file);
       return;
@@ -129,11 +138,8 @@ void KeptRecords::Drop(uint16_t module) {
   for (Block* block = newest_.load(std::memory_order_acquire); block != nullptr;
        block = block->next) {
     if (block->module != module) continue;
-    block->needed.store(false, std::memory_order_relaxed);
-    // What never was in the trace still has to come there, for the events that there have been.
-    if (block->told.load(std::memory_order_relaxed) != kNotInTheTrace) {
-      block->told.store(kThereForEver, std::memory_order_relaxed);
-    }
+    block->needed.store(false, std::memory_order_seq_cst);
+    block->OnceIsEnough();
   }
 }
 

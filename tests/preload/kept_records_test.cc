@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/temp_dir.h"
@@ -116,6 +117,26 @@ TEST_F(KeptRecordsTest, ComeWhenADiskThatWasFullHasRoom) {
   for (int i = 0; i < 3; ++i) kept_.TellAgain(file_);
   EXPECT_EQ(Times("loaded meanwhile"), 1);
   EXPECT_EQ(Times("loaded and unloaded"), 1);
+}
+
+TEST_F(KeptRecordsTest, ComeThoughTheirModulesAreUnloadedMeanwhile) {
+  constexpr uint16_t kModules = 300;
+  Create();
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit full = {file_.written_bytes(), before.rlim_max};
+  const auto record = [](uint16_t module) { return "module " + std::to_string(module) + "!"; };
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &full), 0);
+  for (uint16_t i = 1; i <= kModules; ++i) Keep(record(i), i);
+  std::thread unloads([&] {
+    for (uint16_t i = 1; i <= kModules; ++i) kept_.Drop(i);
+  });
+  for (int i = 0; i < 100; ++i) kept_.TellAgain(file_);
+  setrlimit(RLIMIT_FSIZE, &before);
+  kept_.TellAgain(file_);
+  unloads.join();
+  kept_.TellAgain(file_);
+  for (uint16_t i = 1; i <= kModules; ++i) EXPECT_GE(Times(record(i)), 1) << i;
 }
 
 }  // namespace
