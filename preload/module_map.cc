@@ -185,13 +185,9 @@ Instance* AddInstance(const dl_find_object& object, uintptr_t start, uint64_t pa
   instance.path_hash = path_hash;
   BuildIdRoom room;
   const ModuleView view = ViewOfLoaded(instance.range, *instance.map, &room);
-  const OwnFaultsScope faults;
-  if (void* const buffer = OwnMap(kModuleRecordBytes, /*touch=*/false); buffer != nullptr) {
-    format::RecordEncoder encoder(static_cast<uint8_t*>(buffer), kModuleRecordBytes);
-    PutModule(encoder, instance.id, view);
-    g_kept_records.Append(g_process.file, buffer, encoder.size(), instance.id);
-    OwnUnmap(buffer, kModuleRecordBytes);
-  }
+  BuildBigRecords(
+      kModuleRecordBytes, [&](format::RecordEncoder& out) { PutModule(out, instance.id, view); },
+      AppendKeptBlock{instance.id});
   g_loaded[index / 64].fetch_or(BitOf(index), std::memory_order_release);
   return &instance;
 }
