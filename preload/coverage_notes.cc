@@ -22,11 +22,13 @@ constinit std::atomic<uint32_t> g_count{0};
 constinit std::atomic<uint64_t> g_unwritten{0};
 
 void Write(std::string_view note) {
-  AppendRecords<kMaxBytes + 32>([&](format::RecordEncoder& out) {
-    out.Begin(format::RecordTag::kNote);
-    out.Bytes(note);
-    out.End();
-  });
+  BuildRecords<kMaxBytes + 32>(
+      [&](format::RecordEncoder& out) {
+        out.Begin(format::RecordTag::kNote);
+        out.Bytes(note);
+        out.End();
+      },
+      AppendKeptBlock{});
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include "preload/allowed_calls.h"
 #include "preload/append_records.h"
 #include "preload/clock.h"
-#include "preload/coverage_notes.h"
 #include "preload/faults/faults.h"
 #include "preload/kept_records.h"
 #include "preload/lifecycle.h"
@@ -95,7 +94,6 @@ int TidOfSelf() {
 // The disk was full, and has room again: records that were lost meanwhile, or may have been.
 void TellRecordsAnew() {
   g_kept_records.TellAgain(g_process.file);
-  WriteCoverageNotesAgain();
   const int self = TidOfSelf();
   ForEachThread([self](const ThreadState& state) {
     // One that this thread is about to take over is not its own yet.

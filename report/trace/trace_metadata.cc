@@ -137,6 +137,17 @@ void ReadKill(RecordBody& body, TraceMetadata* out) {
   out->kill = std::move(kill);
 }
 
+void ReadNote(RecordBody& body, TraceMetadata* out) {
+  std::string note = RecordText(body);
+  if (out->known_notes.contains(note)) return;  // it was told again
+  if (out->notes.size() < TraceMetadata::kMostNotes) {
+    out->known_notes.insert(note);
+    out->notes.push_back(std::move(note));
+  } else {
+    ++out->notes_left_out;
+  }
+}
+
 void ReadCounter(RecordBody& body, TraceMetadata* out) {
   std::string name = RecordText(body);
   const uint64_t value = body.Number();
@@ -227,13 +238,7 @@ bool TraceMetadata::Read(std::span<const uint8_t> content, ClockMap* clock) {
       case RecordTag::kMemoryMap: ReadMemoryMap(body, this); break;
       case RecordTag::kEnd: ReadEnd(body, this, clock); break;
       case RecordTag::kCounter: ReadCounter(body, this); break;
-      case RecordTag::kNote:
-        if (notes.size() < kMostNotes) {
-          notes.push_back(RecordText(body));
-        } else {
-          ++notes_left_out;
-        }
-        break;
+      case RecordTag::kNote: ReadNote(body, this); break;
       case RecordTag::kRecordingStopped: {
         StopRecord stop;
         stop.why = static_cast<uint32_t>(body.Number());

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "format/records.h"
 #include "format/trace_format.h"
@@ -112,13 +113,14 @@ struct TraceMetadata {
   LostEventsRecord losses;
   std::optional<uint64_t> seal;  // of the block that was read last
   uint64_t window_ticks = 0;  // of a packed flight recorder; 0: nothing was given up
-  std::vector<std::string> notes;
+  std::vector<std::string> notes;  // each once
   uint64_t notes_left_out = 0;  // beyond kMostNotes
   std::vector<CheckedStackRecord> checked_stacks;
   std::vector<std::pair<std::string, uint64_t>> counters;  // the last value of each name
   // Where to find them: a hostile trace has as many as fit.
   absl::flat_hash_map<uint32_t, size_t> module_index;       // instance -> the last in `modules`
   absl::flat_hash_map<std::string, size_t> counter_index;   // name -> in `counters`
+  absl::flat_hash_set<std::string> known_notes;             // those in `notes`
   uint64_t records = 0;
 
   // Reads the records of one kMetadata block. False: one of them is malformed; those
