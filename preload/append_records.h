@@ -60,6 +60,14 @@ struct AppendKeptBlock {
   }
 };
 
+// The same of records that events to come do not need.
+struct AppendOnceBlock {
+  bool operator()(const format::RecordEncoder& records) const {
+    g_kept_records.AppendOnce(g_process.file, records.data(), records.size());
+    return true;
+  }
+};
+
 template <size_t kCapacity, typename Build>
 bool AppendRecords(Build build, TraceFile::Keep keep = TraceFile::Keep::kForEver) {
   return BuildRecords<kCapacity>(build, AppendBlock{keep});

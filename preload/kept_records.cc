@@ -79,10 +79,24 @@ void KeptRecords::Append(TraceFile& file, const void* records, size_t bytes, uin
   const SignalsBlocked no_handler;
   const uint32_t told = TellRecords(file, records, bytes);
   if (told == kThereForEver) return;
+  Keep(records, bytes, module, /*needed=*/true, told);
+  if (told == kNotInTheTrace) NoteLost(file);
+}
+
+void KeptRecords::AppendOnce(TraceFile& file, const void* records, size_t bytes) {
+  const SignalsBlocked no_handler;
+  if (TellRecords(file, records, bytes) != kNotInTheTrace) return;
+  Keep(records, bytes, /*module=*/0, /*needed=*/false, kNotInTheTrace);
+  NoteLost(file);
+}
+
+void KeptRecords::Keep(const void* records, size_t bytes, uint16_t module, bool needed,
+                       uint32_t told) {
   void* const memory = RoomFor(sizeof(Block) + bytes);
   if (memory == nullptr) return;
   auto* const block = new (memory) Block;
   block->told.store(told, std::memory_order_relaxed);
+  block->needed.store(needed, std::memory_order_relaxed);
   block->bytes = static_cast<uint32_t>(bytes);
   block->module = module;
   memcpy(block->records(), records, bytes);
@@ -90,7 +104,6 @@ void KeptRecords::Append(TraceFile& file, const void* records, size_t bytes, uin
   do block->next = head;
   while (!newest_.compare_exchange_weak(head, block, std::memory_order_release,
                                         std::memory_order_relaxed));
-  if (told == kNotInTheTrace) NoteLost(file);
 }
 
 // Who asks next has to write.

@@ -25,6 +25,9 @@ class KeptRecords {
   // with which they go; 0: they stay.
   void Append(TraceFile& file, const void* records, size_t bytes, uint16_t module);
 
+  // The same of records that events to come do not need: once in the trace is enough.
+  void AppendOnce(TraceFile& file, const void* records, size_t bytes);
+
   // Writes again what is not in the file, or will not be for long. The newest first; in a flight
   // recorder no more than a quarter of a segment holds, or it would keep nothing else: of the
   // threads that call this for a segment the first does it.
@@ -41,6 +44,7 @@ class KeptRecords {
   struct Room;
 
   void* RoomFor(size_t bytes);
+  void Keep(const void* records, size_t bytes, uint16_t module, bool needed, uint32_t told);
   void NoteLost(TraceFile& file);
 
   std::atomic<Block*> newest_{nullptr};

@@ -144,12 +144,14 @@ void Retire(size_t index) {
   const Instance& instance = g_instances[index];
   unwind::RetireTag(instance.id);
   g_kept_records.Drop(instance.id);
-  AppendRecords<64>([&](format::RecordEncoder& out) {
-    out.Begin(format::RecordTag::kModuleUnload);
-    out.Number(instance.id);
-    out.Number(g_clock.Now());
-    out.End();
-  });
+  BuildRecords<64>(
+      [&](format::RecordEncoder& out) {
+        out.Begin(format::RecordTag::kModuleUnload);
+        out.Number(instance.id);
+        out.Number(g_clock.Now());
+        out.End();
+      },
+      AppendOnceBlock{});
 }
 
 Instance* Lookup(uintptr_t pc, const link_map* map, uintptr_t start, uint64_t path_hash) {

@@ -68,9 +68,12 @@ void ReadModule(RecordBody& body, TraceMetadata* out) {
   module.info.thread_local_bytes = body.Number();
   const auto known = out->module_index.find(module.info.id.value);
   if (known != out->module_index.end()) {
-    // Told again, after a disk was full.
+    // It was told again: after a disk was full, or by a flight recorder.
     const ModuleInfo& info = out->modules[known->second].info;
     if (info.start == module.info.start && info.path == module.info.path) return;
+  } else if (const auto unload = out->early_unloads.find(module.info.id.value);
+             unload != out->early_unloads.end()) {
+    module.unload_ticks = unload->second;
   }
   out->module_index[module.info.id.value] = out->modules.size();
   out->modules.push_back(std::move(module));
@@ -80,7 +83,11 @@ void ReadModuleUnload(RecordBody& body, TraceMetadata* out) {
   const ModuleId id{static_cast<uint32_t>(body.Number())};
   const uint64_t ticks = body.Number();
   const auto at = out->module_index.find(id.value);
-  if (at != out->module_index.end()) out->modules[at->second].unload_ticks = ticks;
+  if (at != out->module_index.end()) {
+    out->modules[at->second].unload_ticks = ticks;
+  } else {
+    out->early_unloads[id.value] = ticks;
+  }
 }
 
 void ReadMemoryMap(RecordBody& body, TraceMetadata* out) {

@@ -119,6 +119,7 @@ struct TraceMetadata {
   std::vector<std::pair<std::string, uint64_t>> counters;  // the last value of each name
   // Where to find them: a hostile trace has as many as fit.
   absl::flat_hash_map<uint32_t, size_t> module_index;       // instance -> the last in `modules`
+  absl::flat_hash_map<uint32_t, uint64_t> early_unloads;    // told before their module; ticks
   absl::flat_hash_map<std::string, size_t> counter_index;   // name -> in `counters`
   absl::flat_hash_set<std::string> known_notes;             // those in `notes`
   uint64_t records = 0;

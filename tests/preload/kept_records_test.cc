@@ -30,6 +30,9 @@ class KeptRecordsTest : public testing::Test {
   void Keep(const std::string& records, uint16_t module) {
     kept_.Append(file_, records.data(), records.size(), module);
   }
+  void KeepOnce(const std::string& records) {
+    kept_.AppendOnce(file_, records.data(), records.size());
+  }
   // Events, with what each of `threads` does when older blocks were given up.
   void WriteEvents(int bytes, size_t threads = 1) {
     std::vector<uint32_t> begun(threads, file_.segments_begun());
@@ -79,6 +82,9 @@ TEST_F(KeptRecordsTest, StayInAFlightRecorderThatHasNoRoomForThem) {
   WriteEvents(4 << 20);
   EXPECT_EQ(Times(first), 0);
   EXPECT_GE(Times(second), 1);
+  KeepOnce("needed by nothing to come" + std::string(1000, '5'));
+  WriteEvents(4 << 20);
+  EXPECT_EQ(Times("needed by nothing to come"), 0);
   kept_.Forget();
   WriteEvents(4 << 20);
   EXPECT_EQ(Times(second), 0);
@@ -111,12 +117,14 @@ TEST_F(KeptRecordsTest, ComeWhenADiskThatWasFullHasRoom) {
   Keep("loaded meanwhile", 1);
   Keep("loaded and unloaded", 2);
   kept_.Drop(2);
+  KeepOnce("the unload");
   kept_.TellAgain(file_);
   setrlimit(RLIMIT_FSIZE, &before);
   EXPECT_EQ(Times("loaded"), 0);
   for (int i = 0; i < 3; ++i) kept_.TellAgain(file_);
   EXPECT_EQ(Times("loaded meanwhile"), 1);
   EXPECT_EQ(Times("loaded and unloaded"), 1);
+  EXPECT_EQ(Times("the unload"), 1);
 }
 
 TEST_F(KeptRecordsTest, ComeThoughTheirModulesAreUnloadedMeanwhile) {

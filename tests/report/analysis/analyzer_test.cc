@@ -107,6 +107,10 @@ TEST(AnalyzerTest, RecordsBecomeModulesCountersAndNotes) {
                "/usr/bin/app", "\xab\xcd", 0);
   trace.Module(2, 0, 0x7f0000, 0x7f8000, 0x7f0000, "/usr/lib/plugin.so", "", 500)
       .ModuleUnload(2, 900);
+  // What a disk was too full for comes later, the unload perhaps first.
+  trace.ModuleUnload(3, 800)
+      .Module(3, 0, 0x6f0000, 0x6f8000, 0x6f0000, "/usr/lib/other.so", "", 600)
+      .Module(3, 0, 0x6f0000, 0x6f8000, 0x6f0000, "/usr/lib/other.so", "", 600);
   trace.Counter("cross_checked", 5)
       .Counter("cross_checked", 50)
       .Counter("cross_check_differences", 1);
@@ -119,12 +123,14 @@ TEST(AnalyzerTest, RecordsBecomeModulesCountersAndNotes) {
   trace.Stopped(format::RecordingStop::kMaxBytes, 0, 1000);
   trace.Thread(1, 100, "main").At(1000).Malloc(0x1010, 1).At(1000);
   const Analysis a = Analyze(trace.Build()).analysis;
-  ASSERT_EQ(a.modules.size(), 2u);
+  ASSERT_EQ(a.modules.size(), 3u);
   EXPECT_EQ(a.modules[0].path, "/usr/bin/app");
   EXPECT_EQ(a.modules[0].build_id, "\xab\xcd");
   EXPECT_EQ(a.modules[0].unload_time_ns, 0u);
   EXPECT_EQ(a.modules[1].load_time_ns, 500u);
   EXPECT_EQ(a.modules[1].unload_time_ns, 900u);
+  EXPECT_EQ(a.modules[2].load_time_ns, 600u);
+  EXPECT_EQ(a.modules[2].unload_time_ns, 800u);
   EXPECT_EQ(a.coverage.cross_checked, 50u);
   EXPECT_EQ(a.coverage.cross_check_differences, 1u);
   EXPECT_THAT(a.coverage.notes, testing::Contains("One thing was strange."));
