@@ -79,13 +79,13 @@ enum class ScanReason : uint32_t {
 };
 
 // Which records the report of this scan shows; the same as in memcheck's leak_check command.
+enum class ScanShow : uint32_t { kAny = 0, kNew = 1, kIncreased = 2, kChanged = 3 };
+
 // Why a process takes no request for a scan any more (StatusArea::no_scans).
 enum class NoScans : uint32_t {
   kNone = 0,           // it takes them
   kSeccompFilter = 1,  // it has installed a filter, which may not allow what a scan needs
 };
-
-enum class ScanShow : uint32_t { kAny = 0, kNew = 1, kIncreased = 2, kChanged = 3 };
 
 enum class ScanThreadState : uint32_t {
   kAsking = 1,    // the one that asked
