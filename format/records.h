@@ -30,7 +30,8 @@ enum class RecordTag : uint32_t {
   // from thread to thread)
   kModule = 2,
   // number instance; number ticks. Frames of the instance may still appear: in
-  // nodes defined before.
+  // nodes defined before. So may its kModule, which comes more than once, or late, where a disk was
+  // full or a flight recorder gave up blocks.
   kModuleUnload = 3,
   // number serial; kernel tid; ticks, not after its first event, 0 when told again; bytes name at
   // that time; number serial of the thread whose signal handlers' events these are, of those that
@@ -49,7 +50,7 @@ enum class RecordTag : uint32_t {
   kEnd = 7,
   // bytes name; number value. Counters of the library, cumulative: the last of a name counts.
   kCounter = 8,
-  // bytes text: one sentence for the report's coverage notes
+  // bytes text: one sentence for the report's coverage notes. The same may come more than once.
   kNote = 9,
   // number why: RecordingStop; number ticks; number errno. No events follow on purpose.
   kRecordingStopped = 10,
