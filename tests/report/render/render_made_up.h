@@ -82,7 +82,8 @@ class MadeUp {
       const uint64_t offset = 0x1000 + 16 * addresses_.size();
       addresses_.push_back(std::move(frames));
       frames.clear();
-      raw.push_back({step.module, BiasOf(step.module) + offset});
+      raw.push_back({step.module == kMadeCode ? format::kPermanentInstance : step.module,
+                     BiasOf(step.module) + offset});
     }
     stacks_.push_back(std::move(raw));
     return {static_cast<uint32_t>(stacks_.size()) * kMostSteps};
