@@ -60,7 +60,7 @@ void CloseInheritedDescriptors() {
     // Other files must not be asked for anything that their file system would have to answer.
     const long flags = sys::Call(SYS_fcntl, fd, F_GETFL);
     if (sys::Failed(flags)) return false;
-    constexpr int kAsOpened = O_ACCMODE | O_NOFOLLOW | O_NONBLOCK;
+    constexpr int kAsOpened = O_ACCMODE | O_NOFOLLOW | O_NONBLOCK | O_DSYNC;
     struct statfs info;
     if ((flags & kAsOpened) == sys::kBriefFlags &&
         !sys::Failed(sys::Call(SYS_fstatfs, fd, reinterpret_cast<long>(&info))) &&

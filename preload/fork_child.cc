@@ -28,6 +28,9 @@
 namespace memtrace {
 namespace {
 
+// The process that has closed what was its parent's: what is open later is its own.
+constinit std::atomic<int> g_closed_in{0};
+
 // To begin a trace takes some KiB of stack, and the child of a clone() may have been given not
 // more than it needs itself.
 [[gnu::noinline]] bool OnOwnStack(bool (*function)(uint64_t), uint64_t argument) {
@@ -54,8 +57,10 @@ namespace {
 
 void CloseParentsFiles() {
   const OtherCalls calls;
+  if (!calls) return;
   // A process that has a trace of its own has done so already.
-  if (!calls || g_process.pid == sys::Getpid()) return;
+  const int pid = sys::Getpid();
+  if (g_process.pid == pid || g_closed_in.exchange(pid, std::memory_order_relaxed) == pid) return;
   g_process.file.CloseInherited();
   CloseInheritedDescriptors();
 }

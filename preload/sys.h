@@ -138,8 +138,10 @@ inline long MoveUp(long fd) {
 
 // Opens for reading what the kernel tells in a file system of its own, for as long as one piece of
 // work lasts. A fork child that another thread makes meanwhile has a copy, which nobody there would
-// close; it knows it by the number and by these flags: nobody else opens such files with them.
-inline constexpr int kBriefFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
+// close; it knows it by the number and by these flags. The number may be the program's by then, and
+// programs that walk directories have all of these flags but O_DSYNC, which means nothing where
+// nothing is written.
+inline constexpr int kBriefFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_DSYNC;
 inline constinit OpenNumbers g_brief_numbers;
 inline long OpenBriefly(const char* path, int more_flags = 0) {
   const OpenNumbers::Opening opening(&g_brief_numbers);

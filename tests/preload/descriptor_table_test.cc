@@ -93,23 +93,28 @@ TEST(DescriptorTableTest, AForkChildClosesWhatWasOpenForAMoment) {
   ASSERT_GE(directory, sys::kMovedUpFrom);
   const int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
   const int file = open(".", sys::kBriefFlags | O_DIRECTORY);
-  ASSERT_GE(statm, 0);
-  ASSERT_GE(file, 0);
-  sys::g_brief_numbers.Add(statm);
-  sys::g_brief_numbers.Add(file);
+  // As find and du open directories.
+  const int walked = open("/proc/self/task",
+                          O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_DIRECTORY);
+  for (const int fd : {statm, file, walked}) {
+    ASSERT_GE(fd, 0);
+    sys::g_brief_numbers.Add(fd);
+  }
   const pid_t child = fork();
   if (child == 0) {
     CloseInheritedDescriptors();
     const auto is_open = [](long fd) { return fcntl(static_cast<int>(fd), F_GETFD) >= 0; };
-    _exit(is_open(ours) << 0 | is_open(directory) << 1 | is_open(statm) << 2 | is_open(file) << 3);
+    _exit(is_open(ours) << 0 | is_open(directory) << 1 | is_open(statm) << 2 | is_open(file) << 3 |
+          is_open(walked) << 4);
   }
   int status = -1;
   ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, (1 << 2 | 1 << 3) << 8);
+  EXPECT_EQ(status, (1 << 2 | 1 << 3 | 1 << 4) << 8);
   sys::Close(ours);
   sys::Close(directory);
   close(statm);
   close(file);
+  close(walked);
 }
 
 }  // namespace
