@@ -11,8 +11,7 @@
 //     fd = open(...);
 //     numbers.Add(fd);
 //   }
-//   in the child: numbers.ForEachInherited(...), or
-//   if (numbers.MustSearch()) ...; numbers.ForEach(...); numbers.ForgetOthers()
+//   in the child: numbers.ForEachInherited(...)
 //
 // Async-signal-safe; any thread.
 
@@ -20,7 +19,6 @@
 #define MEMTRACE_PRELOAD_OPEN_NUMBERS_H_
 
 #include <atomic>
-#include <initializer_list>
 
 namespace memtrace {
 
@@ -49,6 +47,27 @@ class OpenNumbers {
     too_many_.store(true);
   }
 
+  // In the child: visit(fd) for each number that one of ours may have, which is the lowest
+  // that was free, or the lowest from `moved_up_from` on. It says whether there is a descriptor of
+  // this number. Then none of them is anybody's any more, and all are forgotten: no thread of this
+  // process may open one meanwhile.
+  template <typename Visit>
+  void ForEachInherited(long moved_up_from, Visit visit) {
+    if (MustSearch()) {
+      // Where so many are free now there is none of ours behind.
+      constexpr int kFree = 16;
+      constexpr long kMost = 4096;
+      const auto search = [&visit](long fd, long end) {
+        for (int free = 0; free < kFree && fd < end; ++fd) free = visit(fd) ? 0 : free + 1;
+      };
+      search(0, moved_up_from);
+      search(moved_up_from, moved_up_from + kMost);
+    }
+    ForEach(visit);
+    Forget();
+  }
+
+ private:
   bool MustSearch() const { return opening_.load() != 0 || too_many_.load(); }
   template <typename Visit>
   void ForEach(Visit visit) const {
@@ -59,29 +78,12 @@ class OpenNumbers {
     }
   }
   // Who was opening something is no thread of this process.
-  void ForgetOthers() { opening_.store(0); }
-
-  // In the child: visit(fd) for each number that one of ours may have, which is the lowest
-  // that was free, or the lowest from `moved_up_from` on. It says whether there is a descriptor of
-  // this number.
-  template <typename Visit>
-  void ForEachInherited(long moved_up_from, Visit visit) {
-    if (MustSearch()) {
-      // Where so many are free now there is none of ours behind.
-      constexpr int kFree = 16;
-      constexpr long kMost = 4096;
-      for (const long first : {0L, moved_up_from}) {
-        int free = 0;
-        for (long fd = first; free < kFree && fd < first + kMost; ++fd) {
-          free = visit(fd) ? 0 : free + 1;
-        }
-      }
-    }
-    ForEach(visit);
-    ForgetOthers();
+  void Forget() {
+    for (std::atomic<int>& place : places_) place.store(0);
+    opening_.store(0);
+    too_many_.store(false);
   }
 
- private:
   std::atomic<int> places_[64] = {};  // a number and 1, one behind the other; 0: no more
   std::atomic<int> opening_{0};
   std::atomic<bool> too_many_{false};

@@ -200,19 +200,7 @@ void TraceFile::CloseInherited() {
     }
     return true;
   };
-  if (open_numbers_.MustSearch()) {
-    // It was the lowest that was free, before or behind MoveUp(): where so many are free now there
-    // is none of it behind.
-    constexpr int kFree = 16;
-    constexpr long kMost = 4096;
-    for (const long first : {0L, sys::kMovedUpFrom}) {
-      int free = 0;
-      for (long fd = first; free < kFree && fd < first + kMost; ++fd)
-        free = close_if_ours(fd) ? 0 : free + 1;
-    }
-  }
-  open_numbers_.ForEach(close_if_ours);
-  open_numbers_.ForgetOthers();
+  open_numbers_.ForEachInherited(sys::kMovedUpFrom, close_if_ours);
 }
 
 template <typename Function>
