@@ -240,13 +240,22 @@ void TraceFile::NoteNoScans(format::NoScans why) {
   }
 }
 
-// At the end of the file. Nothing: that is beyond `limit`.
-std::optional<uint64_t> TraceFile::TakeSpace(uint64_t bytes, uint64_t limit) {
-  uint64_t end = end_->load(std::memory_order_relaxed);
+namespace {
+
+// Moves `end` on by `bytes`, and says where it was. Nothing: that is beyond `limit`.
+std::optional<uint64_t> TakeUpTo(std::atomic<uint64_t>& end, uint64_t bytes, uint64_t limit) {
+  uint64_t begin = end.load(std::memory_order_relaxed);
   do {
-    if (end + bytes > limit) return std::nullopt;
-  } while (!end_->compare_exchange_weak(end, end + bytes, std::memory_order_relaxed));
-  return end;
+    if (begin + bytes > limit) return std::nullopt;
+  } while (!end.compare_exchange_weak(begin, begin + bytes, std::memory_order_relaxed));
+  return begin;
+}
+
+}  // namespace
+
+// At the end of the file.
+std::optional<uint64_t> TraceFile::TakeSpace(uint64_t bytes, uint64_t limit) {
+  return TakeUpTo(*end_, bytes, limit);
 }
 
 // If nobody took space behind it: a disk that stays full must not make gaps.
@@ -435,21 +444,22 @@ long TraceFile::Allocate(long fd, uint64_t offset, uint64_t bytes) {
   return result;
 }
 
+// How far rings_end_ may go for the ring of `thread`. The rest of a file with a limit is for
+// events.
+uint64_t TraceFile::RingsLimit(uint32_t thread) const {
+  if (segments_.on()) return segments_.rings_end();
+  return max_bytes_ == 0 || thread == 1 ? UINT64_MAX : max_bytes_ / 4;
+}
+
 // Nothing: there is no room for more rings in a file with a limit.
 std::optional<uint64_t> TraceFile::TakeRingSpace(uint64_t reserved, uint32_t thread) {
-  if (segments_.on()) {
-    if (rings_end_.load(std::memory_order_relaxed) + reserved > segments_.rings_end()) {
-      return std::nullopt;
-    }
-    const uint64_t offset = rings_end_.fetch_add(reserved, std::memory_order_relaxed);
-    if (offset + reserved > segments_.rings_end()) return std::nullopt;
-    return offset;
-  }
-  if (max_bytes_ == 0 || thread == 1) return TakeSpace(reserved, UINT64_MAX);
-  // The rest is for events.
-  const uint64_t rings = rings_end_.fetch_add(reserved, std::memory_order_relaxed) + reserved;
-  if (rings > max_bytes_ / 4) return std::nullopt;
-  return TakeSpace(reserved, max_bytes_);
+  const uint64_t limit = RingsLimit(thread);
+  if (!segments_.on() && limit == UINT64_MAX) return TakeSpace(reserved, limit);
+  const std::optional<uint64_t> ring = TakeUpTo(rings_end_, reserved, limit);
+  if (!ring || segments_.on()) return ring;
+  const std::optional<uint64_t> offset = TakeSpace(reserved, max_bytes_);
+  if (!offset) rings_end_.fetch_sub(reserved, std::memory_order_relaxed);
+  return offset;
 }
 
 // Who has no ring, or a small one, asks with every event or block: where there is no address space,
@@ -492,6 +502,8 @@ void* TraceFile::AppendRing(size_t ring_bytes, uint32_t thread) {
   // One block whose payload reaches from its header over the padding to the
   // page-aligned ring and to the ring's end.
   const uint64_t reserved = format::kRingAlignment + ring_bytes;
+  // Who has a small ring asks with each block: the file is not opened for that.
+  if (rings_end_.load(std::memory_order_relaxed) + reserved > RingsLimit(thread)) return nullptr;
   void* mapping = nullptr;
   const auto append = [&](long fd) {  // -1: by the reserve
     void* const place = fd < 0 ? nullptr : MapShared(nullptr, ring_bytes, PROT_NONE, 0, fd, 0);

@@ -158,6 +158,7 @@ class TraceFile {
   bool AppendToFile(format::BlockHeader& header, const void* payload, uint64_t bytes, Place place);
   bool WriteAt(long fd, uint64_t offset, format::BlockHeader& header, const void* payload,
                uint64_t bytes);
+  uint64_t RingsLimit(uint32_t thread) const;
   std::optional<uint64_t> TakeRingSpace(uint64_t reserved, uint32_t thread);
   void GiveBackRing(uint64_t offset, uint64_t reserved, uint32_t thread);
   bool MappingWasRefused(size_t bytes) const;

@@ -268,6 +268,29 @@ TEST_F(TraceFileTest, ARingThatCannotBeMappedTakesNoSpace) {
   }
 }
 
+// Who has a small ring asks for a large one with each block that it fills.
+TEST_F(TraceFileTest, ARingThatIsRefusedForTheLimitTakesNoneOfIt) {
+  constexpr size_t kLarge = 64 << 10, kSmall = 12 << 10;
+  for (const bool keep_newest : {false, true}) {
+    SCOPED_TRACE(keep_newest);
+    TraceFile file;
+    file.SetLimit(keep_newest ? 4 << 20 : 1 << 20, keep_newest);
+    ASSERT_EQ(Create(file, "x.mtr"), 0);
+    std::vector<std::pair<void*, size_t>> rings;
+    const auto append = [&](size_t bytes) {
+      void* const ring = file.AppendRing(bytes, 2);
+      if (ring != nullptr) rings.emplace_back(ring, bytes);
+      return ring != nullptr;
+    };
+    ASSERT_TRUE(append(kSmall));
+    while (append(kLarge)) ASSERT_LT(rings.size(), 1000u);
+    ASSERT_GT(rings.size(), 1u);
+    for (int i = 0; i < 100; ++i) ASSERT_FALSE(append(kLarge));
+    EXPECT_TRUE(append(kSmall));
+    for (const auto& [ring, bytes] : rings) munmap(ring, bytes);
+  }
+}
+
 // Where a title that is written over the program's environment does not reach.
 TEST_F(TraceFileTest, TheStatusHasTheLeakSignal) {
   for (const bool keep_newest : {false, true}) {
