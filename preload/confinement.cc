@@ -37,8 +37,6 @@ constinit rusage g_usage_before_filter = {};
 constexpr int kWaits = 1000;
 constexpr long kWaitNs = 100'000;
 
-bool IsVforkChild() { return g_process.pid != sys::Getpid(); }
-
 // Only a reserve was mapped, and nothing has happened yet.
 constexpr auto kNothingYet = static_cast<format::Confinement>(0);
 

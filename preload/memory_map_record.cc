@@ -55,7 +55,7 @@ void WriteMemoryMap(format::MapReason reason) {
 
 void WriteMemoryMapIfGrown() {
   const OtherCalls calls;
-  if (!calls || g_process.pid != sys::Getpid()) return;  // a vfork child: its memory, not its usage
+  if (!calls || IsVforkChild()) return;  // its memory, not its usage
   const uint64_t asked = g_clock.Now();
   if (!g_look_pace.IsDue(asked)) return;
   rusage usage;

@@ -10,6 +10,7 @@
 
 #include "preload/arena_heaps.h"
 #include "preload/config.h"
+#include "preload/sys.h"
 #include "preload/text.h"
 #include "preload/trace_file.h"
 
@@ -55,6 +56,10 @@ struct Process {
   Text<4096> executable;
 };
 extern Process g_process;
+
+// A child by vfork() has the memory of its parent, whose trace goes on; the process is another one.
+// So is a fork child before its first event. To be asked where an OtherCalls says yes.
+inline bool IsVforkChild() { return g_process.pid != sys::Getpid(); }
 
 // The peak of this program, made from the peak that getrusage says; in KiB. 0: not
 // known, for a program that this process was before an exec had as much, or its parent

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "format/records.h"
+#include "preload/allowed_calls.h"
 #include "preload/arch/arch.h"
 #include "preload/exported.h"
 #include "preload/leak_scan/exit_call.h"
@@ -33,7 +34,11 @@ constexpr int kExitHandlers = 4, kQuickExitHandlers = 8;
 // The trace whose end was told by such a handler, or in its place.
 constinit std::atomic<uint64_t> g_ended_trace{0};
 bool EndIsTold() { return g_ended_trace.load(std::memory_order_relaxed) == g_process.trace_id; }
-void NoteEndIsTold() { g_ended_trace.store(g_process.trace_id, std::memory_order_relaxed); }
+// Not by a child by vfork() that calls exit(): the end of its parent is still to be told.
+void NoteEndIsTold() {
+  if (const OtherCalls calls; calls && IsVforkChild()) return;
+  g_ended_trace.store(g_process.trace_id, std::memory_order_relaxed);
+}
 
 // The last scan, and the end. Not `now`: the process may go on.
 void EndWith(format::EndReason reason, int status, const ScanCaller& caller, bool now) {

@@ -138,7 +138,7 @@ void WriteEnd(ThreadState& current, format::EndReason reason, int status) {
   bool doubtful = false;
   const SignalsBlocked calls;
   if (calls) {
-    if (g_process.pid != sys::Getpid()) return;  // a vfork child: the parent's trace goes on
+    if (IsVforkChild()) return;
     const OwnFaultsScope faults;
     SampleUsageWithin(current, calls);
     WriteMemoryMap(format::MapReason::kEnd);
@@ -180,7 +180,7 @@ void NoteEnd(format::EndReason reason, int status) {
     WriteLastRecords(reason, status, UsageBeforeFilter(), reason != format::EndReason::kExit);
     return;
   }
-  if (g_process.pid != sys::Getpid()) return;
+  if (IsVforkChild()) return;
   rusage usage = {};
   sys::Getrusage(RUSAGE_SELF, &usage);
   WriteLastRecords(reason, status, usage);

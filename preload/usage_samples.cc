@@ -85,8 +85,7 @@ void SampleAfter(uint64_t last, ThreadState& state, uint64_t now, UsageWhen when
   if (!TakeTurn(last, now)) return;
   // A handler that jumps would leave a file open.
   const SignalsBlocked calls;
-  if (calls &&
-      g_process.pid != sys::Getpid()) {  // a vfork child: its parent's turn is still to come
+  if (calls && IsVforkChild()) {  // its parent's turn is still to come
     g_last_sample.store(last, std::memory_order_relaxed);
     return;
   }

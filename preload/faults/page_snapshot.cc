@@ -290,7 +290,7 @@ void TakePageSnapshot(format::SnapshotReason reason, std::string_view name) {
     return;
   }
   const SignalsBlocked calls;
-  if (!calls || g_process.pid != sys::Getpid()) return;  // a vfork child: not its process
+  if (!calls || IsVforkChild()) return;
   const FaultLock lock;
   if (!lock) return;
   const OwnFaultsScope own;

@@ -8,7 +8,7 @@ namespace memtrace {
 
 ExecUnderWay::ExecUnderWay() {
   const OtherCalls calls;
-  if (!calls || sys::Getpid() != g_process.pid) return;
+  if (!calls || IsVforkChild()) return;
   counted_ = true;
   g_execs.fetch_add(1);
   // On return from a call to the kernel a signal that is pending is taken.

@@ -284,7 +284,7 @@ Begun BeginScan(ThreadState& state, uint64_t unblocked, format::ScanReason reaso
 bool MayScan() {
   if (g_switch.recording.load(std::memory_order_relaxed) == 0) return false;
   const OtherCalls calls;
-  return !calls || g_process.pid == sys::Getpid();
+  return !calls || !IsVforkChild();
 }
 
 enum class Asked { kDone, kAnotherIsBegun, kCopyAtWork };

@@ -226,7 +226,7 @@ void ReapScan() {
   const int copy = g_scanning_copy.load(std::memory_order_acquire);
   if (copy == 0) return;
   const OtherCalls calls;
-  if (!calls || g_process.pid != sys::Getpid()) return;
+  if (!calls || IsVforkChild()) return;
   const uint32_t number = TheScanPage()->now.number.load();
   int status = 0;
   const long reaped =
@@ -240,7 +240,7 @@ void WaitForSharedFiles() {
   ScanPage* const page = TheScanPage();
   for (int i = 0; i < kMostPauses && page != nullptr && page->shares_files.load() != 0; ++i) {
     const OtherCalls calls;
-    if (!calls || g_process.pid != sys::Getpid()) return;
+    if (!calls || IsVforkChild()) return;
     const timespec pause = {0, 100'000};
     sys::Call(SYS_nanosleep, reinterpret_cast<long>(&pause), 0);
   }
