@@ -17,6 +17,7 @@
 #include "preload/call_site.h"
 #include "preload/exported.h"
 #include "preload/leak_scan/kept_from_forks.h"
+#include "preload/leak_scan/program_mappings.h"
 #include "preload/next_functions.h"
 #include "preload/real_allocator.h"
 #include "preload/recorder.h"
@@ -70,13 +71,16 @@ EXPORTED void* mremap(void* old, size_t old_length, size_t length, int flags, ..
     wanted = va_arg(more, void*);
     va_end(more);
   }
+  // Where it is to become smaller the rest may be gone, also if the call fails then.
+  const memtrace::KnownRange known(old, old_length < length ? old_length : length);
   const bool told = GivesUpOldRange(old_length, length, flags) &&
                     memtrace::RecordMunmap(old, old_length, CALL_SITE());
   void* address = g_real.mremap(old, old_length, length, flags, wanted);
   if (address != MAP_FAILED) {
     memtrace::RecordMremap(old, old_length, told, address, length, flags, CALL_SITE());
-  } else if (told) {
-    memtrace::RecordMunmapFailed(old, old_length);
+  } else {
+    known.NoteAgain();
+    if (told) memtrace::RecordMunmapFailed(old, old_length);
   }
   return address;
 }

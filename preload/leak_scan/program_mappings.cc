@@ -22,7 +22,30 @@ void MappedGranules<kShift>::NoteMmap(uintptr_t begin, size_t bytes, int flags) 
   bits_.Set(first, end);
 }
 
+template <int kShift>
+bool MappedGranules<kShift>::HasAll(uintptr_t begin, size_t bytes) const {
+  const uintptr_t first = begin / kGranule + (begin % kGranule != 0);
+  const uintptr_t end = (begin + bytes) / kGranule;
+  if (!used() || bytes > kMost || begin + bytes < begin || first >= end) return false;
+  for (uintptr_t granule = first; granule < end; ++granule) {
+    if (!bits_.Has(granule)) return false;
+  }
+  return true;
+}
+
 template class MappedGranules<16>;
 template class MappedGranules<20>;
+
+KnownRange::KnownRange(const void* address, size_t bytes)
+    : begin_(reinterpret_cast<uintptr_t>(address)),
+      bytes_(bytes),
+      program_(g_program_mappings.HasAll(begin_, bytes)),
+      allocator_(g_allocator_mappings.HasAll(begin_, bytes)) {}
+
+void KnownRange::NoteAgain() const {
+  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS;
+  if (program_) g_program_mappings.NoteMmap(begin_, bytes_, kFlags);
+  if (allocator_) g_allocator_mappings.NoteMmap(begin_, bytes_, kFlags);
+}
 
 }  // namespace memtrace

@@ -39,6 +39,8 @@ class MappedGranules {
   bool used() const { return used_.load(std::memory_order_relaxed); }
   // Is all of the granule around `address` known?
   bool Has(uintptr_t address) const { return bits_.Has(address / kGranule); }
+  // Is each granule known that lies wholly in this, and is there one?
+  bool HasAll(uintptr_t begin, size_t bytes) const;
   // visit(begin, end) for each stretch of [begin, end) that is known, ascending.
   template <typename Visit>
   void ForEach(uintptr_t begin, uintptr_t end, Visit visit) const {
@@ -61,6 +63,19 @@ using AllocatorMappings = MappedGranules<20>;
 
 extern ProgramMappings g_program_mappings;
 extern AllocatorMappings g_allocator_mappings;
+
+// What is known of a range before a call that may give it up, and forgets it first: where the call
+// fails, it is known again.
+class KnownRange {
+ public:
+  KnownRange(const void* address, size_t bytes);
+  void NoteAgain() const;
+
+ private:
+  const uintptr_t begin_;
+  const size_t bytes_;
+  const bool program_, allocator_;  // all of it
+};
 
 }  // namespace memtrace
 

@@ -53,6 +53,23 @@ TEST(ProgramMappingsTest, ForgetsEveryGranuleOfWhichSomeIsGone) {
   EXPECT_FALSE(mappings->Has(kBase + 3 * kGranule));
 }
 
+// As an mremap() that fails.
+TEST(ProgramMappingsTest, WhatACallDidNotTakeIsKnownAgain) {
+  void* const begin = reinterpret_cast<void*>(kBase);
+  g_program_mappings.NoteMmap(kBase, 4 * kGranule, kAnonymous);
+  const KnownRange whole(begin, 4 * kGranule), more(begin, 5 * kGranule), none(begin, 4096);
+  g_program_mappings.Forget(kBase, 5 * kGranule);
+  more.NoteAgain();
+  none.NoteAgain();
+  EXPECT_FALSE(g_program_mappings.Has(kBase));
+  whole.NoteAgain();
+  EXPECT_TRUE(g_program_mappings.Has(kBase));
+  EXPECT_TRUE(g_program_mappings.Has(kBase + 4 * kGranule - 1));
+  EXPECT_FALSE(g_program_mappings.Has(kBase + 4 * kGranule));
+  EXPECT_FALSE(g_allocator_mappings.Has(kBase));
+  g_program_mappings.Forget(kBase, 4 * kGranule);
+}
+
 TEST(ProgramMappingsTest, LengthsThatCannotBeAreHarmless) {
   auto mappings = std::make_unique<ProgramMappings>();
   mappings->NoteMmap(kBase, SIZE_MAX, kAnonymous);
