@@ -34,9 +34,12 @@ constexpr int kExitHandlers = 4, kQuickExitHandlers = 8;
 // The trace whose end was told by such a handler, or in its place.
 constinit std::atomic<uint64_t> g_ended_trace{0};
 bool EndIsTold() { return g_ended_trace.load(std::memory_order_relaxed) == g_process.trace_id; }
-// Not by a child by vfork() that calls exit(): the end of its parent is still to be told.
+// Not by a child by vfork() that calls exit(): the end of its parent is still to be told. Where
+// nothing is recorded any more that is not asked: a filter that ended it may forbid the call.
 void NoteEndIsTold() {
-  if (const OtherCalls calls; calls && IsVforkChild()) return;
+  if (g_process.mode.load(std::memory_order_acquire) == Mode::kRecording) {
+    if (const OtherCalls calls; calls && IsVforkChild()) return;
+  }
   g_ended_trace.store(g_process.trace_id, std::memory_order_relaxed);
 }
 

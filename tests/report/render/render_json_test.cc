@@ -286,6 +286,10 @@ TEST(JsonTest, SaysWhetherARunIsShortAndInvalidFreesAreCertain) {
   EXPECT_EQ(Rendered(trace.View())["process"]["short_run"], true);
   EXPECT_EQ(Rendered(trace.View())["invalid_frees"]["certain"], true);
   trace.analysis.coverage.unseen_frees = 1;
+  std::vector<InvalidFree>& stories = trace.analysis.invalid_frees.stories;
+  stories.push_back({.kind = InvalidFree::Kind::kInsideLive});
+  EXPECT_EQ(Rendered(trace.View())["invalid_frees"]["certain"], true);
+  stories.push_back({.kind = InvalidFree::Kind::kFreedBefore});
   EXPECT_EQ(Rendered(trace.View())["invalid_frees"]["certain"], false);
 }
 
