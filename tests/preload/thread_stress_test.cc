@@ -95,6 +95,12 @@ std::atomic<void*> g_passed[kPassed];
   return block;
 }
 
+#ifdef __SANITIZE_THREAD__
+constexpr char kOrderByTheKernel[] =
+    "a state is taken over when the kernel knows of no such task any more, an order that "
+    "ThreadSanitizer does not see";
+#endif
+
 [[gnu::noinline]] void Free(void* block) {
   if (block == nullptr) return;
   RecordFreeInAnyMode(block, CALL_SITE());
@@ -118,8 +124,7 @@ int States() {
 
 TEST(ThreadStressTest, EveryBlockOnceAndEveryEventWhole) {
 #ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "a state is taken over when the kernel knows of no such task any more, an "
-                  "order that ThreadSanitizer does not see";
+  GTEST_SKIP() << kOrderByTheKernel;
 #endif
   {
     const Section section;  // the trace is that of this test program, in its directory
@@ -170,7 +175,7 @@ TEST(ThreadStressTest, EveryBlockOnceAndEveryEventWhole) {
 // Behind EveryBlockOnceAndEveryEventWhole, which has the trace for itself.
 TEST(ThreadStressTest, ThreadsThatBeginAtOnceMakeFewStates) {
 #ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "as above";
+  GTEST_SKIP() << kOrderByTheKernel;
 #endif
   constexpr int kLive = 300, kBegin = 16, kRounds = 1500;
   const auto attach = [] {
