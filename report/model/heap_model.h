@@ -317,7 +317,7 @@ class HeapModel {
     HeapThread& thread = threads_[stream];
     const uint64_t size = std::min(alloc.size, HeldBlock::kMaxSize);
     block->address_flags = alloc.address;
-    block->size_waste = size | std::min(alloc.waste, HeldBlock::kMaxWaste) << HeldBlock::kSizeBits;
+    block->set_size(size, std::min(alloc.waste, HeldBlock::kMaxWaste));
     block->thread = static_cast<uint32_t>(stream);
     block->time_ns = time;
     const uint32_t site_index = SiteOf(alloc.stack, alloc.function);

@@ -44,7 +44,7 @@ void HeapModel::CustomAlloc(size_t stream, const HeapAlloc& alloc, uint64_t pool
   if (pool != 0) block.pool = custom.PoolAt(pool) + 1;
   HeldBlock& held = block.held;
   held.address_flags = alloc.address;
-  held.size_waste = size;
+  held.set_size(size, 0);
   held.thread = static_cast<uint32_t>(stream);
   held.time_ns = time;
   held.site = SiteOf(alloc.stack, alloc.function);
@@ -271,7 +271,7 @@ void AddWhatIsLeft(const HeldBlock& holder, const std::vector<const HeldBlock*>&
     if (at >= to && waste == 0) return;
     HeldBlock piece = holder;
     piece.address_flags = (holder.address_flags & ~format::kAddressMask) | at;
-    piece.size_waste = (to - at) | waste << HeldBlock::kSizeBits;
+    piece.set_size(to - at, waste);
     if (std::exchange(more, true)) piece.set(HeldBlock::kMore);
     pieces->push_back(piece);
   };

@@ -76,7 +76,7 @@ bool HeapModel::FreeShadowed(size_t stream, HeldBlock* block, EventTime when) {
     CountFree(shadow.block, shadow.block.thread, when.time, false);
     table_.Erase(block);
   } else {
-    *block = shadow.block;
+    LiveTable::Replace(block, shadow.block);
   }
   return true;
 }
@@ -131,7 +131,7 @@ void HeapModel::PayDebt(size_t stream, HeldBlock* block, EventTime when) {
   CountFree(*block, debt.stream, debt.time, false);
   const auto shadow = shadows_.find(block->address());
   if (shadow != shadows_.end()) {
-    *block = shadow->second.block;
+    LiveTable::Replace(block, shadow->second.block);
     shadows_.erase(shadow);
   } else {
     table_.Erase(block);

@@ -1,7 +1,9 @@
 // LiveTable: the blocks that are live now, by address.
 //
 // Open addressing with linear probing; erasing shifts the entries behind back, so
-// that no tombstones pile up in a trace of billions of frees. An entry is half a
+// that no tombstones pile up in a trace of billions of frees. An entry that another one had to pass
+// on the way from its home is marked: behind all others there is nothing to shift. A mark stays
+// until its entry is erased, though what passed it may be gone by then. An entry is half a
 // cache line, and a lookup far from any cache: Prefetch() some events ahead.
 //
 // What is allocated in a row mostly lies in a row. So in a table too large for the cache not an
@@ -49,11 +51,13 @@ struct HeldBlock {
   static constexpr unsigned kChainShift = 48 + 6;
   static constexpr uint32_t kLongChain = (1u << (64 - kChainShift)) - 1;
   static constexpr uint64_t kSizeBits = 48;
-  static constexpr uint64_t kMaxSize = (uint64_t{1} << kSizeBits) - 1;
+  static constexpr uint64_t kPassed = uint64_t{1} << (kSizeBits - 1);  // LiveTable's mark
+  static constexpr uint64_t kMaxSize = kPassed - 1;
   static constexpr uint64_t kMaxWaste = 0xffff;
 
   uint64_t address_flags = 0;  // 48 bits of address, Flags and the chain above; 0: empty
-  uint64_t size_waste = 0;     // 48 bits of size; usable minus requested above, at most kMaxWaste
+  // 47 bits of size and kPassed; usable minus requested above, at most kMaxWaste
+  uint64_t size_waste = 0;
   uint32_t site = 0;
   uint32_t thread = 0;         // that allocated it
   uint64_t time_ns = 0;
@@ -61,6 +65,9 @@ struct HeldBlock {
   uint64_t address() const { return address_flags & format::kAddressMask; }
   uint64_t size() const { return size_waste & kMaxSize; }
   uint64_t waste() const { return size_waste >> kSizeBits; }
+  void set_size(uint64_t size, uint64_t waste) {
+    size_waste = (size_waste & kPassed) | size | waste << kSizeBits;
+  }
   bool has(Flags flag) const { return (address_flags >> 48 & flag) != 0; }
   uint32_t chain() const { return static_cast<uint32_t>(address_flags >> kChainShift); }
   void set_chain(uint32_t chain) {
@@ -123,15 +130,22 @@ class LiveTable {
       if (slot == nullptr) [[unlikely]] return nullptr;
     }
     slot->address_flags = address;
+    slot->size_waste = 0;  // not passed
     --room_;
     return slot;
   }
 
   void Erase(HeldBlock* block) {
-    HeldBlock* const next = Behind(block);
-    if (next->address_flags != 0) block = MoveUp(block, next);
+    if (IsPassed(*block)) block = MoveUp(block);
     block->address_flags = 0;
     ++room_;
+  }
+
+  // Makes the entry at `slot`, which has the same address, one of all that `block` has.
+  static void Replace(HeldBlock* slot, const HeldBlock& block) {
+    const uint64_t mark = slot->size_waste & HeldBlock::kPassed;
+    *slot = block;
+    slot->size_waste = (block.size_waste & ~HeldBlock::kPassed) | mark;
   }
 
   // False while the processor's cache holds the table: prefetching would cost more than it saves.
@@ -170,6 +184,11 @@ class LiveTable {
     return static_cast<size_t>(static_cast<unsigned __int128>(product) * slot_count_ >> 64);
   }
   HeldBlock* Behind(HeldBlock* slot) const { return ++slot == end_ ? slots_ : slot; }
+  static bool IsPassed(const HeldBlock& slot) { return (slot.size_waste & HeldBlock::kPassed) != 0; }
+  HeldBlock* Pass(HeldBlock* slot) const {
+    slot->size_waste |= HeldBlock::kPassed;
+    return Behind(slot);
+  }
   // How many slots `slot` is behind `before`.
   size_t Distance(const HeldBlock* before, const HeldBlock* slot) const {
     return static_cast<size_t>(slot - before) & (slot_count_ - 1);
@@ -180,7 +199,7 @@ class LiveTable {
     HeldBlock* const home = slot;
     do {
       if (slot->address() == address) [[unlikely]] return nullptr;
-      slot = Behind(slot);
+      slot = Pass(slot);
     } while (slot->address_flags != 0);
     if (Distance(home, slot) <= kMaxProbes || reseeded_) [[likely]] return slot;
     Reseed();
@@ -188,20 +207,27 @@ class LiveTable {
   }
   HeldBlock* EmptyFor(uint64_t address) const {
     HeldBlock* slot = Home(address);
-    while (slot->address_flags != 0) slot = Behind(slot);
+    while (slot->address_flags != 0) slot = Pass(slot);
     return slot;
   }
+  // Writes what is in another slot to an empty one, which nobody has passed.
+  static void Put(HeldBlock* slot, const HeldBlock& block) {
+    *slot = block;
+    slot->size_waste &= ~HeldBlock::kPassed;
+  }
 
-  // Moves entries from `slot` on to the hole before it, and to those that this makes, as long as
-  // they stay behind their homes. Returns the last hole.
-  [[gnu::noinline]] HeldBlock* MoveUp(HeldBlock* hole, HeldBlock* slot) {
-    do {
+  // Moves entries behind the hole to it, and to those holes that this makes, as long as they stay
+  // behind their homes. Returns the last hole.
+  [[gnu::noinline]] HeldBlock* MoveUp(HeldBlock* hole) {
+    HeldBlock* slot = Behind(hole);
+    while (slot->address_flags != 0) {
       if (Distance(Home(slot->address()), slot) >= Distance(hole, slot)) {
-        *hole = *slot;
+        Replace(hole, *slot);
         hole = slot;
+        if (!IsPassed(*hole)) break;
       }
       slot = Behind(slot);
-    } while (slot->address_flags != 0);
+    }
     return hole;
   }
 
@@ -255,14 +281,17 @@ class LiveTable {
       slot->address_flags = 0;
       HeldBlock* to = Home(block.address());
       if (to <= slot) to = end_;
-      while (to != end_ && to->address_flags != 0) ++to;
+      while (to != end_ && to->address_flags != 0) {
+        to->size_waste |= HeldBlock::kPassed;
+        ++to;
+      }
       if (to != end_) {
-        *to = block;
+        Put(to, block);
       } else {
         late.push_back(block);
       }
     }
-    for (const HeldBlock& block : late) *EmptyFor(block.address()) = block;
+    for (const HeldBlock& block : late) Put(EmptyFor(block.address()), block);
   }
 
   // Whether entries are far from their homes. Looks at the first slots only: their entries
@@ -300,7 +329,7 @@ class LiveTable {
     const size_t old_slots = slot_count_, old_bytes = mapped_bytes_;
     Allocate(slots);
     for (const HeldBlock* block = old; block != old + old_slots; ++block) {
-      if (block->address_flags != 0) *EmptyFor(block->address()) = *block;
+      if (block->address_flags != 0) Put(EmptyFor(block->address()), *block);
     }
     munmap(old, old_bytes);
   }

@@ -47,7 +47,10 @@ void FoldBlocks(Archive& archive, std::vector<HeldBlock>& blocks) {
     }
     before = block.address();
   });
-  each([&](HeldBlock& block) { archive(block.size_waste); });
+  each([&](HeldBlock& block) {
+    block.size_waste &= ~HeldBlock::kPassed;
+    archive(block.size_waste);
+  });
   each([&](HeldBlock& block) { archive(block.site); });
   each([&](HeldBlock& block) { archive(block.thread); });
   uint64_t time = 0;
@@ -193,7 +196,7 @@ void HeapModel::Fold(Archive& archive) {
       archive.Check(is_block(block));
       if (!archive.ok()) return;
       bool inserted;
-      *table_.FindOrInsert(block.address(), &inserted) = block;
+      LiveTable::Replace(table_.FindOrInsert(block.address(), &inserted), block);
     }
     for (HeapThread& thread : threads_) {
       archive.Check(thread.last_site < sites_.size() &&
