@@ -1,6 +1,7 @@
 #include "report/trace/event_columns.h"
 
 #include <cstring>
+#include <iterator>
 
 #include "format/event_words.h"
 #include "format/varint.h"
@@ -13,20 +14,25 @@ using format::EventKind;
 
 namespace {
 
-// What stands behind a column while it is decoded: no number of one byte.
-constexpr uint8_t kEndMark = 0xff;
+// What stands behind a column while it is decoded: with it no number of one byte or two begins in
+// the column and ends behind.
+constexpr uint8_t kEndMarks[] = {0xff, 0xff};
 
-// Reads one column, behind which is kEndMark; past its end everything is 0 and ok() no more.
+// Reads one column, behind which are kEndMarks; past its end everything is 0 and ok() no more.
 class ColumnReader {
  public:
   explicit ColumnReader(const std::vector<uint8_t>& column)
-      : next_(column.data()), end_(column.data() + column.size() - 1) {}
+      : next_(column.data()), end_(column.data() + column.size() - std::size(kEndMarks)) {}
 
   uint64_t Number() {
     const uint8_t byte = *next_;
     if (byte < 0x80) [[likely]] {
       ++next_;
       return byte;
+    }
+    if (const uint8_t second = next_[1]; second < 0x80) [[likely]] {
+      next_ += 2;
+      return (byte & 0x7f) | uint32_t{second} << 7;
     }
     return LongNumber();
   }
@@ -64,9 +70,11 @@ EventColumns::EventColumns() = default;
 EventColumns::~EventColumns() = default;
 
 bool EventColumns::Decode(std::span<uint64_t> words) {
-  for (std::vector<uint8_t>& column : columns_) column.push_back(kEndMark);
+  for (std::vector<uint8_t>& column : columns_) {
+    column.insert(column.end(), std::begin(kEndMarks), std::end(kEndMarks));
+  }
   const bool decoded = DecodeMarked(words);
-  for (std::vector<uint8_t>& column : columns_) column.pop_back();
+  for (std::vector<uint8_t>& column : columns_) column.resize(column.size() - std::size(kEndMarks));
   return decoded;
 }
 
@@ -96,7 +104,7 @@ bool EventColumns::DecodeMarked(std::span<uint64_t> words) {
   uint64_t* const end = out + words.size();
   const uint64_t* const last = words.empty() ? out : end - 1;
   const uint8_t* byte_at = columns_[kKinds].data();
-  const uint8_t* const bytes_end = byte_at + columns_[kKinds].size() - 1;
+  const uint8_t* const bytes_end = byte_at + columns_[kKinds].size() - std::size(kEndMarks);
   // Most bytes are an event that takes time. Where the first behind the last stamp stands, and how
   // many more of these events there are since than bytes, modulo 2^32.
   const uint8_t* behind_stamp = byte_at;
@@ -152,7 +160,7 @@ bool EventColumns::DecodeMarked(std::span<uint64_t> words) {
       uint64_t address;
       if ((byte & kAddressGuessed) != 0) {
         if (kind == EventKind::kRealloc) {
-          address = t.last_freed;
+          address = t.last_freed.address();
           t.FreedAgainAllocated();
         } else {
           if (list.size() == 0) return false;
@@ -180,8 +188,8 @@ bool EventColumns::DecodeMarked(std::span<uint64_t> words) {
           address = free_of_age(ages.Number());
           if (address == kNoAddress) return false;
         } else {
-          address = UnpackDifference(freed.Number(), t.last_freed);
-          t.last_freed = address;
+          address = UnpackDifference(freed.Number(), t.last_freed.address());
+          t.last_freed.set_address(address);
         }
         const bool with_stack = (byte & kWithStack) != 0;
         *out++ = format::Head(kind, address, with_stack);

@@ -80,7 +80,7 @@ void EventColumns::Encode(std::span<const uint64_t> words) {
         }
         const uint64_t usable = Usable(size, detail);
         FreeList& list = t.free_lists[ClassOf(usable)];
-        if (kind == EventKind::kRealloc && address == t.last_freed) {
+        if (kind == EventKind::kRealloc && address == t.last_freed.address()) {
           byte |= kAddressGuessed;
           t.FreedAgainAllocated();
         } else if (const uint32_t at = list.Find(address); at == 1 && kind != EventKind::kRealloc) {
@@ -107,8 +107,8 @@ void EventColumns::Encode(std::span<const uint64_t> words) {
           t.Freed(t.allocations[found]);
         } else {
           byte |= kOfBefore;
-          Append(&columns_[kFreed], PackDifference(address, t.last_freed));
-          t.last_freed = address;
+          Append(&columns_[kFreed], PackDifference(address, t.last_freed.address()));
+          t.last_freed.set_address(address);
         }
         if (with_stack) {
           byte |= kWithStack;

@@ -69,15 +69,16 @@ inline uint32_t HashOf(uint64_t value) {
   return static_cast<uint32_t>(value * 0x9e3779b97f4a7c15 >> (64 - kTableBits));
 }
 
-// The free blocks of a size, the latest last; the oldest are forgotten.
-class FreeList {
+// The free blocks of a size, the latest last; the oldest are forgotten. As large as a power of two:
+// where one begins is a shift.
+class alignas(256) FreeList {
  public:
   static constexpr uint32_t kDepth = 16;
 
   void Clear() { size_ = 0; }
   void Push(uint64_t address) {
     addresses_[++top_ % kDepth] = address;
-    size_ = std::min(size_ + 1, kDepth);
+    size_ += size_ < kDepth;
   }
   uint32_t size() const { return size_; }
   // Number `i`, 1 the latest.
@@ -107,8 +108,9 @@ class FreeList {
 struct EventColumns::Tables {
   // The address of a block, and the class of its usable bytes above.
   struct Allocation {
-    uint64_t word;
+    uint64_t word = 0;
     uint64_t address() const { return word & format::kAddressMask; }
+    void set_address(uint64_t address) { word = (word & ~format::kAddressMask) | address; }
     uint8_t size_class() const { return static_cast<uint8_t>(word >> kClassShift); }
   };
   static constexpr unsigned kClassShift = 48;
@@ -116,8 +118,8 @@ struct EventColumns::Tables {
   // Begins anew, for a block of so many words.
   void Reset(size_t words) {
     last_slot = last_node = arena = 0;
-    last_end = last_freed = last_pc = last_ticks = 0;
-    last_freed_class = 0;
+    last_end = last_pc = last_ticks = 0;
+    last_freed = {};
     allocation_count = 0;
     if (allocations.size() < words / 2 + 1) allocations.resize(words / 2 + 1);
     pcs.assign(1, 0);
@@ -137,14 +139,13 @@ struct EventColumns::Tables {
     allocations[allocation_count++] = {address | uint64_t{ClassOf(usable)} << kClassShift};
   }
   void Freed(Allocation block) {
-    last_freed = block.address();
-    last_freed_class = block.size_class();
-    free_lists[last_freed_class].Push(last_freed);
+    last_freed = block;
+    free_lists[block.size_class()].Push(block.address());
   }
   // A realloc left its block where it was.
   void FreedAgainAllocated() {
-    FreeList& list = free_lists[last_freed_class];
-    if (list.size() > 0 && list.At(1) == last_freed) list.Take(1);
+    FreeList& list = free_lists[last_freed.size_class()];
+    if (list.size() > 0 && list.At(1) == last_freed.address()) list.Take(1);
   }
   void Defined(uint32_t slot, uint32_t parent, uint64_t pc) {
     pc_behind[HashOf(pc_of[parent & kTableMask])] = pc;
@@ -157,8 +158,8 @@ struct EventColumns::Tables {
   }
 
   uint32_t last_slot, last_node, arena;
-  uint64_t last_end, last_freed, last_pc, last_ticks;
-  uint8_t last_freed_class;
+  uint64_t last_end, last_pc, last_ticks;
+  Allocation last_freed;
   std::vector<Allocation> allocations;  // the first allocation_count: of this block, in order
   size_t allocation_count;
   std::vector<uint64_t> pcs;            // by number, from 1; instance in the high 16 bits
