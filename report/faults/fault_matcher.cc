@@ -74,6 +74,7 @@ const HeldBlock* FaultMatcher::FindBlock(uint64_t address, HeapModel& model) {
     --at;
     const HeldBlock* block = model.FindLive(*at);
     if (block == nullptr) {
+      ForgetAside(*at);
       at = large_.erase(at);
       continue;
     }
@@ -84,11 +85,19 @@ const HeldBlock* FaultMatcher::FindBlock(uint64_t address, HeapModel& model) {
 
 void FaultMatcher::SortIn(const HeapModel& model) {
   for (const uint64_t address : aside_) {
-    if (model.IsLive(address)) large_.insert(address);
+    if (model.IsLive(address)) {
+      large_.insert(address);
+    } else {
+      ForgetAside(address);
+    }
   }
   aside_.clear();
   if (large_.size() < clean_at_) return;
-  absl::erase_if(large_, [&](uint64_t each) { return !model.IsLive(each); });
+  absl::erase_if(large_, [&](uint64_t each) {
+    if (model.IsLive(each)) return false;
+    ForgetAside(each);
+    return true;
+  });
   clean_at_ = std::max<size_t>(1024, large_.size() * 2);
 }
 
@@ -132,7 +141,7 @@ void FaultMatcher::Take(const Fault& fault, bool own, HeapModel& model,
     waiting_.erase(waiting_.begin());
   }
   waiting_.emplace(fault.address, waiting);
-  filter_[(fault.address >> page_bits_) % kFilterPages] = 1;
+  AddToFilter(fault.address);
   ++filtered_;
 }
 
@@ -160,9 +169,7 @@ void FaultMatcher::Claim(const HeldBlock& block, const HeapModel& model) {
   if (!waiting_.empty() && filtered_ <= 2 * waiting_.size() + 64) return;
   filter_.fill(0);
   filtered_ = waiting_.size();
-  for (const auto& [address, fault] : waiting_) {
-    filter_[(address >> page_bits_) % kFilterPages] = 1;
-  }
+  for (const auto& [address, fault] : waiting_) AddToFilter(address);
 }
 
 FaultMatcher::Claimant FaultMatcher::ClaimantOf(const HeldBlock& block, const HeapModel& model,

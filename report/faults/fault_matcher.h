@@ -70,9 +70,10 @@ class FaultMatcher {
   // for this block.
   bool Noted(uint64_t address, uint64_t bytes, const HeapModel& model) {
     low_bits_ |= address;
-    if (bytes >= kSmall && next_ns_ != UINT64_MAX) {
-      aside_.push_back(address);
-      if (aside_.size() >= kMostAside) [[unlikely]] SortIn(model);
+    if (bytes >= kSmall) {
+      if (next_ns_ != UINT64_MAX) PutAside(address, model);
+    } else if (filter_[(address >> page_bits_) % kFilterPages] == 0) [[likely]] {
+      return false;  // no part of it is further away than the next page
     }
     return MayWait(address - kHeader, address + bytes - 1);
   }
@@ -135,18 +136,34 @@ class FaultMatcher {
   void Take(const Fault& fault, bool own, HeapModel& model, const MappingModel& mappings);
   const HeldBlock* FindBlock(uint64_t address, HeapModel& model);
   void SortIn(const HeapModel& model);
-  // A filter by page: most blocks are in pages that nobody waits for, and in one or two.
-  bool MayWait(uint64_t first, uint64_t last) const {
-    const uint64_t begin = first >> page_bits_;
-    if (((first ^ last) & page_mask_) != 0) [[unlikely]] {
-      return MayWaitInMany(begin, last >> page_bits_);
-    }
-    return filter_[begin % kFilterPages] != 0;
+  // Most large blocks come again and again to where one was before.
+  void PutAside(uint64_t address, const HeapModel& model) {
+    uint64_t& latest = LatestAside(address);
+    if (latest == address) return;
+    latest = address;
+    aside_.push_back(address);
+    if (aside_.size() >= kMostAside) [[unlikely]] SortIn(model);
   }
-  [[gnu::noinline]] bool MayWaitInMany(uint64_t begin, uint64_t end) const {
+  uint64_t& LatestAside(uint64_t address) { return latest_aside_[address / 16 % kLatestAside]; }
+  // It is in large_ no more.
+  void ForgetAside(uint64_t address) {
+    uint64_t& latest = LatestAside(address);
+    if (latest == address) latest = 0;
+  }
+
+  // A filter by page: most blocks are in pages that nobody waits for.
+  enum Waits : uint8_t { kInThisPage = 1, kBesides = 2 };
+  void AddToFilter(uint64_t address) {
+    const uint64_t page = address >> page_bits_;
+    filter_[page % kFilterPages] |= kInThisPage;
+    filter_[(page - 1) % kFilterPages] |= kBesides;
+    filter_[(page + 1) % kFilterPages] |= kBesides;
+  }
+  [[gnu::noinline]] bool MayWait(uint64_t first, uint64_t last) const {
+    const uint64_t begin = first >> page_bits_, end = last >> page_bits_;
     if (end - begin >= kFilterPages) return true;
     for (uint64_t page = begin; page <= end; ++page) {
-      if (filter_[page % kFilterPages] != 0) return true;
+      if ((filter_[page % kFilterPages] & kInThisPage) != 0) return true;
     }
     return false;
   }
@@ -172,9 +189,11 @@ class FaultMatcher {
   uint64_t low_bits_ = 0;  // of any block's address
   absl::btree_set<uint64_t> large_;
   std::vector<uint64_t> aside_;  // not in large_ yet
+  static constexpr size_t kLatestAside = 1024;
+  std::array<uint64_t, kLatestAside> latest_aside_{};  // these are in one of the two
   size_t clean_at_ = 1024;
   std::multimap<uint64_t, Waiting> waiting_;  // by address
-  // By page, modulo their number; not 0: somebody may wait there. A byte is looked up at once.
+  // By page, modulo their number: Waits. A byte is looked up at once.
   std::array<uint8_t, kFilterPages> filter_{};
   size_t filtered_ = 0;  // waiting since the filter was empty
   std::map<uint32_t, std::string> threads_;   // tid -> name
