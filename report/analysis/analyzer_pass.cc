@@ -141,29 +141,43 @@ bool AnalyzerPass::ApplyOdd(HeapRun& run, size_t stream, const uint64_t* words, 
   return HeapRun::Suits(model_, stream);
 }
 
-// The site of an allocation that slot_sites_ does not know. 0: it is not for a run.
-uint32_t AnalyzerPass::FindSite(size_t stream, uint32_t slot, format::AllocFunction function,
-                                uint64_t address) {
-  if (slot == format::kStoppedSlot || address == 0) return 0;  // of no site, perhaps
-  const uint32_t site = model_.SiteOf(streams_[stream].StackOf(slot, stacks_), function);
-  slot_sites_.Keep(SlotSites::Stream(static_cast<uint32_t>(stream)), slot, function, site);
-  return site;
+// An allocation that slot_sites_ does not know. False: it is not for a run.
+bool AnalyzerPass::ApplyAlloc(HeapRun& run, size_t stream, const uint64_t* words, uint64_t time) {
+  const AllocEvent e = DecodeShortAlloc(words);
+  if (e.address == 0) return false;
+  const bool realloc = e.function == format::AllocFunction::kRealloc;
+  SlotSites::Allocation allocation(slot_sites_.KeyOf(stream), words);
+  if (realloc) allocation = allocation.OfAnySize();
+  const auto size = static_cast<uint32_t>(e.size), waste = static_cast<uint32_t>(e.waste);
+  const SlotSites::Entry& entry = slot_sites_.At(allocation);
+  uint32_t site = entry.site();
+  if (!entry.Is(allocation)) {
+    if (e.slot == format::kStoppedSlot) return false;  // of no site, perhaps
+    site = model_.SiteOf(streams_[stream].StackOf(e.slot, stacks_), e.function);
+    slot_sites_.Keep(allocation, waste, site);
+  }
+  return realloc && run.HasIntent()
+             ? run.ReallocResult(e.address, size, waste, site, time)
+             : run.Alloc(e.address, size, waste, site, time) != nullptr;
 }
 
 // The same over spans, as long as the model finds nothing out of the ordinary.
 int AnalyzerPass::ApplyPlainRun(size_t stream, EventCursor* cursor, uint64_t last_ticks,
                                 WaitList& waits) {
   constexpr uint32_t kMostEvents = 8192;
-  HeapRun run(&model_, stream);
-  const SlotSites::Stream slots(static_cast<uint32_t>(stream));
+  HeapRun run(&model_, &slot_sites_, stream);
+  uint64_t key = slot_sites_.KeyOf(stream);
   const bool faults = fault_matcher_.any();
   uint64_t not_due = NextDue();  // up to this time
   uint32_t taken = 0;
   bool plain = true;
+  // What IsRun() asks, of spans whose begin is later than that of the first.
+  last_ticks = std::min({last_ticks, page_snapshots_.next_ticks(), leaks_.next_ticks()});
+  uint64_t low, low_ticks;
   do {
-    const uint64_t low = cursor->low(), high = cursor->high();
-    latest_low_ns_ = std::max(latest_low_ns_, low);
-    latest_low_ticks_ = std::max(latest_low_ticks_, cursor->low_ticks());
+    low = cursor->low();
+    low_ticks = cursor->low_ticks();
+    const uint64_t high = cursor->high();
     const bool open_ended = cursor->open_ended();
     const bool prefetches = model_.WantsPrefetch();
     uint32_t paths = 0, intents = 0;
@@ -185,17 +199,20 @@ int AnalyzerPass::ApplyPlainRun(size_t stream, EventCursor* cursor, uint64_t las
       } else if (format::IsShortAlloc(kind)) {
         time = steps.Time();
         if (time > not_due) [[unlikely]] not_due = TakeDue(run, time);
-        const AllocEvent e = DecodeShortAlloc(words);
-        const auto size = static_cast<uint32_t>(e.size), waste = static_cast<uint32_t>(e.waste);
-        uint32_t site = slot_sites_.Find(slots, e.slot, e.function);
-        if (site == 0) [[unlikely]] site = FindSite(stream, e.slot, e.function, address);
-        const auto apply = [&] {
-          return kind == EventKind::kRealloc && run.HasIntent()
-                     ? run.ReallocResult(address, size, waste, site, time)
-                     : run.Alloc(address, size, waste, site, time) != nullptr;
-        };
-        if (site != 0 && apply()) [[likely]] {
-          if (faults && fault_matcher_.Noted(address, e.size + e.waste, model_)) [[unlikely]] {
+        const SlotSites::Allocation allocation(key, words);
+        SlotSites::Entry& entry = slot_sites_.At(allocation);
+        uint64_t usable;
+        bool applied;
+        if (kind != EventKind::kRealloc && entry.Is(allocation)) [[likely]] {
+          usable = uint64_t{entry.size()} + entry.waste();
+          applied = run.AllocAgain(address, &entry, time);
+        } else {
+          const AllocEvent e = DecodeShortAlloc(words);
+          usable = e.size + e.waste;
+          applied = ApplyAlloc(run, stream, words, time);
+        }
+        if (applied) [[likely]] {
+          if (faults && fault_matcher_.Noted(address, usable, model_)) [[unlikely]] {
             fault_matcher_.Claim(*model_.FindLive(address), model_);
           }
           if (!steps.Next(2)) break;
@@ -203,6 +220,7 @@ int AnalyzerPass::ApplyPlainRun(size_t stream, EventCursor* cursor, uint64_t las
         }
       } else if (kind == EventKind::kPath) {
         Define(stream, words);
+        key = slot_sites_.KeyOf(stream);
         ++paths;
         if (!steps.Next(WordsOf(head))) break;
         continue;
@@ -231,8 +249,10 @@ int AnalyzerPass::ApplyPlainRun(size_t stream, EventCursor* cursor, uint64_t las
     events_ += counted;
     if (open_ended) from_rings_ += counted;
   } while (plain && taken < kMostEvents && !cursor->done() && !cursor->after_hole() &&
-           cursor->low_ticks() <= last_ticks && IsRun(*cursor));
+           cursor->low_ticks() <= last_ticks && cursor->high() <= range_.to_ns);
   run.Pause();
+  latest_low_ns_ = std::max(latest_low_ns_, low);
+  latest_low_ticks_ = std::max(latest_low_ticks_, low_ticks);
   return static_cast<int>(taken);
 }
 

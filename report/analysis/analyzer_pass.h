@@ -137,8 +137,7 @@ class AnalyzerPass {
   void Define(size_t stream, const uint64_t* words) {
     if (reloads_.any()) [[unlikely]] words = reloads_.PathOfFirst(words, &path_);
     streams_[stream].Define(words, stacks_);
-    slot_sites_.Forget(SlotSites::Stream(static_cast<uint32_t>(stream)), format::PathFirst(words[0]),
-                       format::PathNodes(words[0]));
+    slot_sites_.Forget(stream, format::PathFirst(words[0]), format::PathNodes(words[0]));
   }
   bool IsRun(const EventCursor& cursor) const;
   void Allocated(format::EventKind kind, const uint64_t* words);
@@ -147,8 +146,8 @@ class AnalyzerPass {
   [[gnu::noinline]] uint64_t TakeDue(HeapRun& run, uint64_t time);
   [[gnu::noinline]] bool ApplyOdd(HeapRun& run, size_t stream, const uint64_t* words,
                                   EventTime when, WaitList& waits);
-  [[gnu::noinline]] uint32_t FindSite(size_t stream, uint32_t slot,
-                                      format::AllocFunction function, uint64_t address);
+  [[gnu::noinline]] bool ApplyAlloc(HeapRun& run, size_t stream, const uint64_t* words,
+                                    uint64_t time);
   PassPoint Point() const {
     return {std::max({latest_ns_, latest_low_ns_, order_->latest_low()}), latest_low_ticks_,
             order_->content_bytes_read(), events_, model_.live_table_size(), model_.site_count()};

@@ -3,8 +3,8 @@
 // changes in registers; they are what it is judged by (engine_test.cc).
 //
 //   if (HeapRun::Suits(model, stream)) {
-//     HeapRun run(&model, stream);
-//     ... run.Alloc(), run.Free(): null or false: not for it. Then
+//     HeapRun run(&model, &slot_sites, stream);
+//     ... run.Alloc(), run.AllocAgain(), run.Free(): null or false: not for it. Then
 //     run.Pause();  the model takes the event itself, or tells what it counted;  run.Resume();
 //   }
 //
@@ -15,6 +15,9 @@
 //
 // The model must not be used while a run has not paused, but for what is live and of which
 // site. Pause it at the end.
+//
+// What a site has allocated so far is asked for by OpenSeries() alone in between, for a site that
+// has not changed since the run last paused: nothing of it is left to be added.
 
 #ifndef MEMTRACE_REPORT_MODEL_HEAP_RUN_H_
 #define MEMTRACE_REPORT_MODEL_HEAP_RUN_H_
@@ -25,6 +28,7 @@
 #include <cstdint>
 
 #include "report/model/heap_model.h"
+#include "report/model/slot_sites.h"
 
 namespace memtrace::report {
 
@@ -37,8 +41,8 @@ class HeapRun {
            model.threads_[stream].first_time_ns != UINT64_MAX;
   }
 
-  HeapRun(HeapModel* model, size_t stream)
-      : model_(*model), stream_(static_cast<uint32_t>(stream)) {
+  HeapRun(HeapModel* model, SlotSites* slot_sites, size_t stream)
+      : model_(*model), slot_sites_(*slot_sites), stream_(static_cast<uint32_t>(stream)) {
     Resume();
   }
   HeapRun(const HeapRun&) = delete;
@@ -46,53 +50,30 @@ class HeapRun {
 
   // Takes an allocation of less than 4 GiB that has no mapping of its own. Null: it failed, or a
   // block is live there.
-  [[gnu::always_inline]] HeldBlock* Alloc(uint64_t address, uint32_t size, uint32_t waste,
-                                          uint32_t site_index, uint64_t time) {
-    if (address == 0) [[unlikely]] return nullptr;
-    HeldBlock* const block = model_.table_.Insert(address);
-    if (block == nullptr) [[unlikely]] return nullptr;
-    block->size_waste = size | uint64_t{waste} << HeldBlock::kSizeBits;
-    block->site = site_index;
-    block->thread = stream_;
-    block->time_ns = time;
-    last_alloc_ = address;
-    last_size_ = size;
-    last_site_ = site_index;
-    last_ns_ = time;
-
-    HeapSite& site = model_.sites_[site_index];
-    if (site.changed_at <= model_.checkpoint_) [[unlikely]] {
-      model_.Keep(site);
-      if (site.allocations == 0) site.first_time_ns = time;  // never changed before
-    }
-    site.changed_at = ++event_;
-    ++site.allocations;
-    site.last_time_ns = time;
-    site.bytes_allocated += size;
-    site.live_bytes += size;
-    ++site.live_blocks;
-    site.Rose();
-    site.largest_bytes = std::max<uint64_t>(site.largest_bytes, size);
-    site.wasted_bytes += waste;
-    // Without the branch that a size of 0 would cost.
-    const uint64_t doubled = uint64_t{size} << 1 | 1;
-    const size_t size_class = 63u ^ static_cast<unsigned>(std::countl_zero(doubled));
-    ++model_.sizes_.allocations[size_class];
-    model_.sizes_.bytes[size_class] += size;
-    ++model_.site_sizes_[site_index][std::min(size_class, kSiteSizeClasses - 1)];
-
-    wasted_ += waste;
-    live_bytes_ += size;
-    if (live_bytes_ > window_max_) {  // which the peak is not below
-      window_max_ = live_bytes_;
-      if (live_bytes_ > model_.peak_bytes_) {
-        model_.peak_bytes_ = live_bytes_;
-        model_.peak_blocks_ = model_.counters_.live_blocks + allocations() - frees_;
-        model_.peak_time_ns_ = time;
-        model_.peak_event_ = model_.checkpoint_ = event_;
-      }
-    }
+  HeldBlock* Alloc(uint64_t address, uint32_t size, uint32_t waste, uint32_t site_index,
+                   uint64_t time) {
+    HeldBlock* const block =
+        Place(address, size, size | uint64_t{waste} << HeldBlock::kSizeBits, site_index, time);
+    if (block != nullptr) [[likely]] Count(site_index, size, waste, 1);
     return block;
+  }
+
+  // The same for one that `entry` Is(). Its part of the figures that need not be right until the
+  // run pauses is added then.
+  [[gnu::always_inline]] bool AllocAgain(uint64_t address, SlotSites::Entry* entry, uint64_t time) {
+    if (Place(address, entry->size(), entry->size_waste(), entry->site(), time) == nullptr)
+        [[unlikely]] {
+      return false;
+    }
+    slot_sites_.Again(entry);
+    return true;
+  }
+
+  // Adds these parts.
+  [[gnu::noinline]] void CountAgain() {
+    slot_sites_.TakeCounted([this](const SlotSites::Entry& entry) {
+      Count(entry.site(), entry.size(), entry.waste(), entry.count());
+    });
   }
 
   [[gnu::always_inline]] bool Free(uint64_t address, uint64_t time) {
@@ -154,6 +135,7 @@ class HeapRun {
 
   // Gives the model what the run has counted.
   void Pause() {
+    CountAgain();
     HeapThread& thread = model_.threads_[stream_];
     HeapCounters& counters = model_.counters_;
     const uint64_t allocated = allocations();
@@ -198,6 +180,63 @@ class HeapRun {
   static constexpr uint64_t kOfNoMatter =
       uint64_t{HeldBlock::kMapped | HeldBlock::kIgnored} << 48 |
       uint64_t{HeldBlock::kLongChain} << HeldBlock::kChainShift;
+
+  // Makes the block, and counts all of it but what Count() does.
+  [[gnu::always_inline]] HeldBlock* Place(uint64_t address, uint32_t size, uint64_t size_waste,
+                                          uint32_t site_index, uint64_t time) {
+    if (address == 0) [[unlikely]] return nullptr;
+    HeldBlock* const block = model_.table_.Insert(address);
+    if (block == nullptr) [[unlikely]] return nullptr;
+    block->size_waste = size_waste;
+    block->site = site_index;
+    block->thread = stream_;
+    block->time_ns = time;
+    last_alloc_ = address;
+    last_size_ = size;
+    last_site_ = site_index;
+    last_ns_ = time;
+
+    HeapSite& site = model_.sites_[site_index];
+    if (site.changed_at <= model_.checkpoint_) [[unlikely]] {
+      model_.Keep(site);
+      if (site.allocations == 0) site.first_time_ns = time;  // never changed before
+    }
+    site.changed_at = ++event_;
+    site.last_time_ns = time;
+    site.live_bytes += size;
+    ++site.live_blocks;
+    site.Rose();
+
+    live_bytes_ += size;
+    if (live_bytes_ > window_max_) {  // which the peak is not below
+      window_max_ = live_bytes_;
+      if (live_bytes_ > model_.peak_bytes_) {
+        model_.peak_bytes_ = live_bytes_;
+        model_.peak_blocks_ = model_.counters_.live_blocks + allocations() - frees_;
+        model_.peak_time_ns_ = time;
+        model_.peak_event_ = model_.checkpoint_ = event_;
+      }
+    }
+    return block;
+  }
+
+  // Counts `times` allocations of a site that are alike.
+  [[gnu::always_inline]] void Count(uint32_t site_index, uint32_t size, uint32_t waste,
+                                    uint32_t times) {
+    HeapSite& site = model_.sites_[site_index];
+    const uint64_t bytes = uint64_t{size} * times, wasted = uint64_t{waste} * times;
+    site.allocations += times;
+    site.bytes_allocated += bytes;
+    site.largest_bytes = std::max<uint64_t>(site.largest_bytes, size);
+    site.wasted_bytes += wasted;
+    // Without the branch that a size of 0 would cost.
+    const uint64_t doubled = uint64_t{size} << 1 | 1;
+    const size_t size_class = 63u ^ static_cast<unsigned>(std::countl_zero(doubled));
+    model_.sizes_.allocations[size_class] += times;
+    model_.sizes_.bytes[size_class] += bytes;
+    model_.site_sizes_[site_index][std::min(size_class, kSiteSizeClasses - 1)] += times;
+    wasted_ += wasted;
+  }
 
   // Counts the end of `block` at `address`, and removes it.
   [[gnu::always_inline]] void End(HeldBlock* block, uint64_t address, uint64_t time) {
@@ -257,6 +296,7 @@ class HeapRun {
   }
 
   HeapModel& model_;
+  SlotSites& slot_sites_;
   const uint32_t stream_;
   // Copies of the model's figures, whose own stay as they were at Resume().
   uint64_t live_bytes_, window_max_, event_;
