@@ -186,24 +186,18 @@ std::vector<std::string> CoverageNotes(const Analysis& analysis) {
        MissingTexts(/*dropped_events=*/0, coverage.truncated, coverage.damage)) {
     notes.push_back(std::move(text));  // the events that were lost have a figure of their own
   }
-  notes.insert(notes.end(), coverage.notes.begin(), coverage.notes.end());
+  for (const CoverageNote& note : coverage.notes) notes.push_back(note.text);
   return notes;
 }
 
-const std::string& NoteOfMany(const Coverage& coverage, const std::string& note) {
-  const auto timed =
-      std::ranges::find(coverage.timed_notes, note, &std::pair<std::string, std::string>::first);
-  return timed == coverage.timed_notes.end() ? note : timed->second;
-}
-
-bool TellsOfDeepBind(const std::string& note) {
-  return absl::StrContains(note, format::kOpenedWithDeepBind) ||
-         absl::StrContains(note, kWereOpenedWithDeepBind);
+bool TellsOfDeepBind(const CoverageNote& note) {
+  return absl::StrContains(note.text, format::kOpenedWithDeepBind) ||
+         absl::StrContains(note.text, kWereOpenedWithDeepBind);
 }
 
 bool AllRecorded(const Coverage& coverage) {
   return !coverage.events_missing && !coverage.truncated && PartText(coverage).empty() &&
-         coverage.notes.size() == coverage.harmless_notes;
+         std::ranges::all_of(coverage.notes, &CoverageNote::harmless);
 }
 
 bool AllAllocationsSeen(const Analysis& analysis) {
@@ -287,18 +281,9 @@ void FillEnd(const TraceMetadata& metadata, bool events_after_end, ProcessInfo* 
 
 namespace {
 
-// Adds a note that tells times, and how it reads without.
-auto TimedNotesOf(Coverage* coverage) {
-  return [coverage](std::string note, std::string without_times) {
-    coverage->timed_notes.emplace_back(note, std::move(without_times));
-    coverage->notes.push_back(std::move(note));
-  };
-}
-
 // What the process forbade itself, and the library with it.
 void AddConfinementNotes(const TraceReader& reader, Coverage* coverage) {
   const TraceMetadata& metadata = reader.metadata();
-  const auto add_timed = TimedNotesOf(coverage);
   std::vector<Confinements> kinds;
   for (const ConfinementRecord& each : metadata.confinements) {
     if (each.what == 0) continue;  // only a reserve was mapped
@@ -308,11 +293,11 @@ void AddConfinementNotes(const TraceReader& reader, Coverage* coverage) {
   }
   for (const Confinements& kind : kinds) {
     const bool all_told = metadata.confinements.size() < format::kMostConfinementsTold;
-    add_timed(ConfinementNote(kind, all_told, &reader.clock()),
-              ConfinementNote(kind, all_told, nullptr));
     // What is given up beside, as usage samples behind a filter, is no event of the heap. Events
     // that could not be written have counters of their own, and an end of the recording its record.
-    coverage->harmless_notes += kind.has_reserve;
+    coverage->notes.push_back({.text = ConfinementNote(kind, all_told, &reader.clock()),
+                               .without_times = ConfinementNote(kind, all_told, nullptr),
+                               .harmless = kind.has_reserve});
   }
 }
 
@@ -321,8 +306,8 @@ void AddDoubtfulEndNote(const TraceMetadata& metadata, Analysis* analysis) {
       analysis->process.end != ProcessInfo::End::kCut &&
       (analysis->process.end == ProcessInfo::End::kExec || !metadata.observed_end.has_value())) {
     analysis->coverage.notes.push_back(
-        "How the process ended is what was last written of it. After a seccomp filter a child "
-        "that it made by vfork() may have written that of itself.");
+        {"How the process ended is what was last written of it. After a seccomp filter a child "
+         "that it made by vfork() may have written that of itself."});
   }
 }
 
@@ -331,34 +316,34 @@ void AddRecordingNotes(const TraceReader& reader, Analysis* analysis) {
   const TraceMetadata& metadata = reader.metadata();
   const TraceStatistics& statistics = reader.statistics();
   Coverage& coverage = analysis->coverage;
-  const auto add_timed = TimedNotesOf(&coverage);
+  std::vector<CoverageNote>& notes = coverage.notes;
   if (coverage.live_until_ns != 0) {
-    add_timed(absl::StrFormat(
-                  "The process is at work: this is what it did in its first %.3f s, until its "
-                  "trace was opened.",
-                  static_cast<double>(coverage.live_until_ns) / 1e9),
-              "The process is at work: this is what it did until its trace was opened.");
-    ++coverage.harmless_notes;
+    notes.push_back(
+        {.text = absl::StrFormat(
+             "The process is at work: this is what it did in its first %.3f s, until its "
+             "trace was opened.",
+             static_cast<double>(coverage.live_until_ns) / 1e9),
+         .without_times = "The process is at work: this is what it did until its trace was opened.",
+         .harmless = true});
   }
   if (metadata.notes_left_out != 0) {
-    coverage.notes.push_back(
-        absl::StrCat(metadata.notes_left_out, " more notes are in the trace."));
+    notes.push_back({absl::StrCat(metadata.notes_left_out, " more notes are in the trace.")});
   }
   if (metadata.stopped.has_value()) {
     const uint64_t end = reader.clock().ToNs(metadata.stopped->ticks);
     coverage.recording_end_ns = end;
-    add_timed(
-        StopNote(*metadata.stopped, absl::StrFormat(" at %.3f s", static_cast<double>(end) / 1e9)),
-        StopNote(*metadata.stopped, ""));
+    const std::string at = absl::StrFormat(" at %.3f s", static_cast<double>(end) / 1e9);
+    notes.push_back({StopNote(*metadata.stopped, at), StopNote(*metadata.stopped, "")});
   }
   if (const uint64_t abandoned = metadata.counter("abandoned_events"); abandoned != 0) {
-    coverage.notes.push_back(
-        absl::StrCat(abandoned, abandoned == 1 ? " event was" : " events were",
-                     " interrupted by a signal handler "
-                     "that jumped away: an event may be missing, or its call not have happened."));
+    notes.push_back({absl::StrCat(
+        abandoned, abandoned == 1 ? " event was" : " events were",
+        " interrupted by a signal handler "
+        "that jumped away: an event may be missing, or its call not have happened.")});
   }
   if (metadata.losses.first_ticks != 0) {
-    add_timed(LossNote(metadata.losses, &reader.clock()), LossNote(metadata.losses, nullptr));
+    notes.push_back(
+        {LossNote(metadata.losses, &reader.clock()), LossNote(metadata.losses, nullptr)});
   }
   if (reader.window_begin_ns() != 0) {
     const auto kept = [](absl::string_view from) {
@@ -366,27 +351,25 @@ void AddRecordingNotes(const TraceReader& reader, Analysis* analysis) {
                           ". Blocks that were allocated before are not in this report, neither as "
                           "live nor as leaked.");
     };
-    add_timed(
-        kept(absl::StrFormat(": from %.3f s on",
-                             static_cast<double>(reader.window_begin_ns()) / 1e9)),
-        kept(""));
+    const double from = static_cast<double>(reader.window_begin_ns()) / 1e9;
+    notes.push_back({kept(absl::StrFormat(": from %.3f s on", from)), kept("")});
   }
   if (!metadata.process.has_record) {
-    coverage.notes.push_back("The record of the process is missing: command and start time are "
-                             "not known.");
+    notes.push_back({"The record of the process is missing: command and start time are "
+                     "not known."});
   }
   if (statistics.lost_blocks > 0) {
     const bool one = statistics.lost_blocks == 1;
-    coverage.notes.push_back(absl::StrCat(
+    notes.push_back({absl::StrCat(
         statistics.lost_blocks, one ? " block of events is" : " blocks of events are",
-        " missing or damaged; stacks that ", one ? "it" : "they", " defined are marked as lost."));
+        " missing or damaged; stacks that ", one ? "it" : "they", " defined are marked as lost.")});
   }
 }
 
 void AddUnseenFreesNote(Analysis* analysis) {
   Coverage& coverage = analysis->coverage;
   if (coverage.unseen_frees == 0) return;
-  coverage.notes.push_back(absl::StrCat(
+  coverage.notes.push_back({absl::StrCat(
       coverage.unseen_frees, coverage.unseen_frees == 1 ? " address was" : " addresses were",
       " allocated again without a free in the trace, ",
       coverage.events_missing ? "which may be among what is missing"
@@ -394,7 +377,7 @@ void AddUnseenFreesNote(Analysis* analysis) {
           ? "which the log may lack"
           : "as when libraries that were opened with RTLD_DEEPBIND free, or when a "
             "block is freed twice and malloc then gives it out twice",
-      "; what was there before counts as freed."));
+      "; what was there before counts as freed.")});
 }
 
 }  // namespace
@@ -428,10 +411,12 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
                             metadata.counter("import_bad_lines") != 0 ||
                             !reader.damage().empty() || !reader.cut_place().empty();
   coverage.live_until_ns = reader.live_until_ns();
-  coverage.notes = WithOneForAllFiles(metadata.NotesThatHold());
   // What a log lacks is in its counters: the notes of an import say where it comes from,
   // and why it lacks that.
-  if (analysis->process.imported()) coverage.harmless_notes += coverage.notes.size();
+  const bool harmless = analysis->process.imported();
+  for (std::string& note : WithOneForAllFiles(metadata.NotesThatHold())) {
+    coverage.notes.push_back({.text = std::move(note), .harmless = harmless});
+  }
   AddConfinementNotes(reader, &coverage);
   AddDoubtfulEndNote(metadata, analysis);
   AddRecordingNotes(reader, analysis);

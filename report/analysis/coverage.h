@@ -37,12 +37,8 @@ absl::string_view WhyRecordingStopped(uint64_t why);
 // trace lacks, and the notes of the trace.
 std::vector<std::string> CoverageNotes(const Analysis& analysis);
 
-// One of `coverage.notes` as it is told of several traces together: without the times, in which
-// those of workers that did the same differ.
-const std::string& NoteOfMany(const Coverage& coverage, const std::string& note);
-
-// Whether one of `coverage.notes` is about libraries whose calls of malloc pass by.
-bool TellsOfDeepBind(const std::string& note);
+// Whether it is about libraries whose calls of malloc pass by.
+bool TellsOfDeepBind(const CoverageNote& note);
 
 // "Nothing" is good news only where everything was recorded.
 bool AllRecorded(const Coverage& coverage);

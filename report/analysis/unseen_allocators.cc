@@ -241,7 +241,7 @@ class Survey {
       if (known.module == module && known.way == way) return;  // loaded again
     }
     analysis_.coverage.unseen_allocators.push_back({module, allocator, way, shares_free});
-    if (!note.empty()) analysis_.coverage.notes.push_back(note);
+    if (!note.empty()) analysis_.coverage.notes.push_back({note});
   }
 
   Analysis& analysis_;
@@ -266,10 +266,10 @@ void TakeBackSecondFrees(Analysis* analysis) {
   if (taken_back == 0) return;
   frees.told -= taken_back;
   frees.of_unseen_blocks += taken_back;
-  analysis->coverage.notes.push_back(absl::StrCat(
+  analysis->coverage.notes.push_back({absl::StrCat(
       words::Plural(taken_back, "free"), " of blocks that were freed before ",
       taken_back == 1 ? "is" : "are", " not told as double frees: ", shares->module,
-      " may have given out other blocks there in between, which are not in this trace"));
+      " may have given out other blocks there in between, which are not in this trace")});
 }
 
 void Examine(const FindModuleNames& find, Analysis* analysis) { Survey(find, analysis).Run(); }

@@ -49,7 +49,7 @@ class UnseenAllocatorsByProgram {
  private:
   struct Found {
     std::vector<UnseenAllocator> allocators;
-    std::vector<std::string> notes;
+    std::vector<CoverageNote> notes;
     uint64_t modules_not_examined = 0;
     bool own_operator_delete = false;
   };

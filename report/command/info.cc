@@ -150,7 +150,7 @@ void PrintCoverage(const Analysis& a, Facts& facts) {
   facts.Line("cross-checked stacks",
              absl::StrCat(c.cross_checked, ", ", c.cross_check_differences, " differ"));
   if (!c.damage.empty()) facts.Line("damage", words::EscapeControls(c.damage));
-  for (const std::string& note : c.notes) facts.Line("note", words::EscapeControls(note));
+  for (const CoverageNote& note : c.notes) facts.Line("note", words::EscapeControls(note.text));
 }
 
 void PrintScans(const Analysis& a, Facts& facts) {

@@ -287,7 +287,7 @@ absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const Summary
   run.totals = AmountsOf(analysis.totals);
   NoteCoverage(path, analysis.coverage.dropped_events, analysis.coverage.truncated,
                analysis.coverage.damage, PartText(analysis.coverage), &run);
-  for (const std::string& note : analysis.coverage.notes) run.notes.push_back(note);
+  for (const CoverageNote& note : analysis.coverage.notes) run.notes.push_back(note.text);
   // This is among the notes already.
   if (analysis.coverage.live_until_ns != 0)
     run.incomplete.push_back(absl::StrCat(path, ": ", RunPartText(analysis.coverage)));

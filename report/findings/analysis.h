@@ -42,6 +42,17 @@ struct UnseenAllocator {
   bool shares_free = false;
 };
 
+// A sentence of what the trace lacks, or of what else there is to know of it.
+struct CoverageNote {
+  std::string text;
+  std::string without_times = {};  // the text without the times in it; empty: it tells none
+  bool harmless = false;           // nothing is missing because of what it says
+
+  // As it is told of several traces together: in times alone those of workers that did the same
+  // differ.
+  const std::string& of_many() const { return without_times.empty() ? text : without_times; }
+};
+
 // What the trace does and does not contain.
 struct Coverage {
   uint64_t events = 0;             // allocation events: alloc, realloc, free
@@ -72,10 +83,7 @@ struct Coverage {
   // among them): what looks freed or leaked may be neither.
   bool events_missing = false;
   std::string damage;
-  std::vector<std::string> notes;
-  uint64_t harmless_notes = 0;  // as many of them say of what is not missing
-  // Those of them that tell times, each with how it reads without: see NoteOfMany().
-  std::vector<std::pair<std::string, std::string>> timed_notes;
+  std::vector<CoverageNote> notes;
   std::vector<UnseenAllocator> unseen_allocators;
   // The program, or a library, has an operator delete that all call in place of the C++ runtime's:
   // what that ends is its own affair.

@@ -174,10 +174,9 @@ std::string WhyBecameUnseen(const std::string& program) {
 // say it without these, and so once.
 class NotesOfPrograms {
  public:
-  void Add(size_t process, const std::string& program, const std::string& note,
-           const std::string& of_many) {
-    const auto [at, is_new] = notes_.try_emplace({program, of_many}, Note{note, {}});
-    if (at->second.text != note) at->second.text = of_many;
+  void Add(size_t process, const std::string& program, const CoverageNote& note) {
+    const auto [at, is_new] = notes_.try_emplace({program, note.of_many()}, Note{note.text, {}});
+    if (at->second.text != note.text) at->second.text = note.of_many();
     at->second.processes.push_back(process);
   }
   void AddTo(std::vector<GateProcess>* processes) const {
@@ -193,7 +192,7 @@ class NotesOfPrograms {
     std::string text;
     std::vector<size_t> processes;
   };
-  std::map<std::pair<std::string, std::string>, Note> notes_;  // by the program and NoteOfMany()
+  std::map<std::pair<std::string, std::string>, Note> notes_;  // by the program and of_many()
 };
 
 }  // namespace
@@ -379,9 +378,8 @@ class InputReader {
     // Events that were not recorded cannot fail the gate, but a reader who is told that
     // it is clean must know.
     if (process->no_evidence.empty()) {
-      for (const std::string& note : analysis.coverage.notes) {
-        notes_.Add(input_.processes.size() - 1, process->program, note,
-                   NoteOfMany(analysis.coverage, note));
+      for (const CoverageNote& note : analysis.coverage.notes) {
+        notes_.Add(input_.processes.size() - 1, process->program, note);
       }
     }
     if (analysis.coverage.stops > 0) {

@@ -89,7 +89,9 @@ void AddCoverage(const ReportView& view, const TextOptions& options, Lines* line
     remarks.emplace_back("stacks were off: a call site is the frame that called, and no more");
   }
   // The analyzer's notes tell of lost blocks, of frees it did not see, of an early stop.
-  for (const std::string& note : coverage.notes) remarks.push_back(words::EscapeControls(note));
+  for (const CoverageNote& note : coverage.notes) {
+    remarks.push_back(words::EscapeControls(note.text));
+  }
   for (const std::string& note : view.symbols().notes()) remarks.push_back(note);  // escaped there
 
   const bool nothing_lost = !coverage.events_missing && !coverage.truncated;

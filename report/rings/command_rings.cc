@@ -84,7 +84,7 @@ void AddNotes(const Analysis& analysis, const SiteSymbols& symbols,
        MissingTexts(coverage.dropped_events, coverage.truncated, coverage.damage)) {
     add(std::move(text));
   }
-  for (const std::string& note : coverage.notes) add(note);
+  for (const CoverageNote& note : coverage.notes) add(note.text);
   for (const std::string& note : symbols.notes()) add(note);
 }
 

@@ -35,18 +35,17 @@ class Notes {
  public:
   explicit Notes(std::vector<TreeAnalysis::Note>* notes) : notes_(*notes) {}
 
-  void Add(const std::string& text, size_t image) { Add(text, text, image); }
-  void Add(const std::string& text, const std::string& of_many, size_t image) {
-    const auto [at, is_new] = index_.try_emplace(of_many, notes_.size());
+  void Add(const CoverageNote& added, size_t image) {
+    const auto [at, is_new] = index_.try_emplace(added.of_many(), notes_.size());
     if (is_new) {
       if (notes_.size() == TreeAnalysis::kMostNotes) {
         index_.erase(at);
         return;
       }
-      notes_.push_back({text, 0, image});
+      notes_.push_back({added.text, 0, image});
     }
     TreeAnalysis::Note& note = notes_[at->second];
-    if (note.text != text) note.text = of_many;
+    if (note.text != added.text) note.text = added.of_many();
     ++note.images;
   }
 
@@ -59,15 +58,13 @@ class Notes {
 // with it, and what it lost.
 void AddFindings(const Analysis& analysis, TreeAnalysis* tree, Notes* notes) {
   const size_t image = tree->images.size();
-  for (const std::string& note : analysis.coverage.notes) {
-    notes->Add(note, NoteOfMany(analysis.coverage, note), image);
-  }
+  for (const CoverageNote& note : analysis.coverage.notes) notes->Add(note, image);
   tree->not_all_recorded += AllRecorded(analysis.coverage) ? 0 : 1;
   tree->invalid_frees += analysis.invalid_frees.told;
   tree->with_invalid_frees += analysis.invalid_frees.told != 0 ? 1 : 0;
   const LeakScan* scan = leak::ChooseScan(analysis, 0);
   if (scan == nullptr) return;
-  for (const std::string& note : scan->notes) notes->Add(note, image);
+  for (const std::string& note : scan->notes) notes->Add({note}, image);
   ++tree->scanned;
   tree->scanned_early += leak::EndWasNotScanned(analysis) ? 1 : 0;
   for (size_t i = 0; i < kLeakKinds; ++i) {

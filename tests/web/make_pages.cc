@@ -337,7 +337,7 @@ void Hostile(MadeUp* made_up) {
     made_up->AddSite(stack, 10, 100, 5);
     AddThread(&analysis, line, name);
     analysis.process.command.push_back(name);
-    analysis.coverage.notes.push_back(name);
+    analysis.coverage.notes.push_back({name});
     analysis.coverage.counters.emplace_back(name, 7);
     Phase phase;
     phase.name = name;

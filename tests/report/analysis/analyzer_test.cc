@@ -94,9 +94,9 @@ TEST(AnalyzerTest, BelievesADoubtfulEndOnlyWhereNothingFollows) {
     EXPECT_EQ(analysis.process.exit_status, end_ns == 1 ? 0 : 7);
     const auto is_told = testing::Contains(testing::HasSubstr("vfork()"));
     if (end_ns == 1) {
-      EXPECT_THAT(analysis.coverage.notes, testing::Not(is_told));
+      EXPECT_THAT(CoverageNotes(analysis), testing::Not(is_told));
     } else {
-      EXPECT_THAT(analysis.coverage.notes, is_told);
+      EXPECT_THAT(CoverageNotes(analysis), is_told);
     }
   }
 }
@@ -133,9 +133,9 @@ TEST(AnalyzerTest, RecordsBecomeModulesCountersAndNotes) {
   EXPECT_EQ(a.modules[2].unload_time_ns, 800u);
   EXPECT_EQ(a.coverage.cross_checked, 50u);
   EXPECT_EQ(a.coverage.cross_check_differences, 1u);
-  EXPECT_THAT(a.coverage.notes, testing::Contains("One thing was strange."));
-  EXPECT_THAT(a.coverage.notes, testing::Contains(testing::HasSubstr("at the size limit")));
-  EXPECT_THAT(a.coverage.notes, testing::Contains("a.so, b.so, c.so and 1 more were opened with RTLD_DEEPBIND: what they "
+  EXPECT_THAT(CoverageNotes(a), testing::Contains("One thing was strange."));
+  EXPECT_THAT(CoverageNotes(a), testing::Contains(testing::HasSubstr("at the size limit")));
+  EXPECT_THAT(CoverageNotes(a), testing::Contains("a.so, b.so, c.so and 1 more were opened with RTLD_DEEPBIND: what they "
                                                   "allocate and free by libc's malloc is not in this trace"));
 }
 
@@ -150,7 +150,7 @@ TEST(AnalyzerTest, SaysToTheMillisecondWhereAFlightRecorderBegins) {
   });
   trace.Thread(1, 100, "main").At(kBegin + 1000).Malloc(0x1010, 1).At(kBegin + 2000);
   const Analysis a = Analyze(trace.Build()).analysis;
-  EXPECT_THAT(a.coverage.notes, testing::Contains(testing::ContainsRegex(
+  EXPECT_THAT(CoverageNotes(a), testing::Contains(testing::ContainsRegex(
                                     "newest events only .*: from 10368..\\.[0-9][0-9][0-9] s on")));
 }
 
@@ -169,8 +169,9 @@ TEST(AnalyzerTest, AUserChangedToAndFroIsOneNote) {
         record.End();
       });
     }
-    trace.Thread(1, 100, "main").At(1000).Malloc(0x1010, 1).At(20'000'000);
-    return Analyze(trace.Build()).analysis.coverage.notes;
+    trace.Thread(1, 100, "main").At(1000).Malloc(0x1010, 1);
+    trace.End(0, 20'000'000);
+    return CoverageNotes(Analyze(trace.Build()).analysis);
   };
   using testing::StartsWith;
   EXPECT_THAT(notes(1), testing::ElementsAre(

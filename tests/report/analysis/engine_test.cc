@@ -70,7 +70,7 @@ std::string Describe(const AnalyzedTrace& trace) {
   write("coverage", c.events, c.dropped_events, c.recovered_events, c.unordered_events,
         c.marked_stacks, c.unknown_frees, c.unseen_frees, c.lost_blocks, c.truncated,
         c.interrupted, c.damage);
-  for (const std::string& note : c.notes) write("note", note);
+  for (const CoverageNote& note : c.notes) write("note", note.text);
   for (const Site& s : a.sites) {
     write("site", s.stack.value, static_cast<int>(s.function), s.allocations, s.frees,
           s.bytes_allocated, s.live_bytes, s.live_blocks, s.peak_bytes, s.bytes_at_peak,

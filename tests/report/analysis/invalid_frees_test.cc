@@ -274,9 +274,9 @@ TEST(UnseenBlocksTest, AFreeThatMayBeOfOneIsNoSecondOne) {
     const auto is_noted = testing::Contains(
         testing::HasSubstr("2 frees of blocks that were freed before are not told"));
     if (taken_back != 0) {
-      EXPECT_THAT(analyzed.analysis.coverage.notes, is_noted);
+      EXPECT_THAT(CoverageNotes(analyzed.analysis), is_noted);
     } else {
-      EXPECT_THAT(analyzed.analysis.coverage.notes, testing::Not(is_noted));
+      EXPECT_THAT(CoverageNotes(analyzed.analysis), testing::Not(is_noted));
     }
   }
 }

@@ -297,7 +297,7 @@ TEST_F(ImportTest, AddressesGetNamesFromASystemMap) {
   EXPECT_EQ(bytes.at("kmalloc in_module [ext4]"), 16u);
   EXPECT_EQ(bytes.at("kmalloc [kernel]+0xffffffff82000000 [kernel]"), 8u);
   EXPECT_EQ(result_.unnamed_call_sites, 1u);
-  EXPECT_THAT(trace_.analysis.coverage.notes, Contains(HasSubstr("KASLR")));
+  EXPECT_THAT(CoverageNotes(trace_.analysis), Contains(HasSubstr("KASLR")));
   uint64_t first = 0, second = 0;
   for (const Site& site : trace_.analysis.sites) {
     const auto view = render::ReportView::Create(trace_.analysis, *symbols_, "");
@@ -332,11 +332,11 @@ TEST_F(ImportTest, LossesAreCountedAndSaid) {
          "CPU:2 [LOST 30 EVENTS]\n" + event + "CPU:1 [EVENTS DROPPED]\n" + event);
   EXPECT_EQ(result_.lost_events, 31u);
   EXPECT_EQ(trace_.analysis.coverage.dropped_events, 31u);
-  EXPECT_THAT(trace_.analysis.coverage.notes,
+  EXPECT_THAT(CoverageNotes(trace_.analysis),
               Contains("The log lost 30 events of processor 2 after 7.250000 s of its clock."));
-  EXPECT_THAT(trace_.analysis.coverage.notes,
+  EXPECT_THAT(CoverageNotes(trace_.analysis),
               Contains(HasSubstr("it does not say how many, of processor 1")));
-  EXPECT_THAT(trace_.analysis.coverage.notes,
+  EXPECT_THAT(CoverageNotes(trace_.analysis),
               Contains("The log has 5 events less than were written: its buffer was full."));
 }
 
@@ -392,7 +392,7 @@ TEST_F(ImportTest, BadLinesAreCountedAndTheFirstIsNamed) {
          "x-1  [000]  1.0: kmalloc: call_site=f+0x1/0x2\n");
   EXPECT_EQ(result_.bad_lines, 2u);
   EXPECT_EQ(result_.first_bad, "line 3: it is no event of ftrace's: what is \\x1b[31mthis");
-  EXPECT_THAT(trace_.analysis.coverage.notes,
+  EXPECT_THAT(CoverageNotes(trace_.analysis),
               Contains(HasSubstr("2 lines of the log were not understood, the first: line 3: ")));
 }
 
@@ -422,7 +422,7 @@ TEST_F(ImportTest, TimeThatGoesBackKeepsTheOrderOfTheLines) {
   EXPECT_EQ(trace_.analysis.totals.frees, 1u);
   EXPECT_EQ(trace_.analysis.totals.live_blocks, 1u);
   EXPECT_EQ(trace_.analysis.coverage.unordered_events, 0u);
-  EXPECT_THAT(trace_.analysis.coverage.notes,
+  EXPECT_THAT(CoverageNotes(trace_.analysis),
               Contains("The time of the log goes back 1 time: it is taken in the order of its "
                        "lines."));
 }

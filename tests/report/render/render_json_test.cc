@@ -299,7 +299,7 @@ TEST(JsonTest, HostileNamesStayStrings) {
   trace.AddSite(trace.Stack({{hostile, hostile, 1}}), 1, 10, 1);
   trace.analysis.process.command = {hostile};
   trace.analysis.threads.push_back({.tid = 1, .name = hostile});
-  trace.analysis.coverage.notes.push_back(hostile);
+  trace.analysis.coverage.notes.push_back({hostile});
   words::StringSink sink;
   RenderJson(trace.View(), kAllRows, sink);
   for (const char c : sink.text()) EXPECT_TRUE(c == '\n' || (c & 0x80) || c >= 0x20);

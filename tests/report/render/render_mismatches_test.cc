@@ -75,8 +75,8 @@ TEST(CxxOperatorsTest, WhatAllocatesAndFreesUnseenMakesPairsUnsure) {
   EXPECT_TRUE(CxxOperatorsOf(analysis).passed_by);
   analysis.leak_scans.clear();
   EXPECT_FALSE(CxxOperatorsOf(analysis).passed_by);
-  analysis.coverage.notes.push_back("plug.so was opened with RTLD_DEEPBIND: what it allocates and frees by libc's malloc "
-                                    "is not in this trace");
+  analysis.coverage.notes.push_back({"plug.so was opened with RTLD_DEEPBIND: what it allocates and frees by libc's malloc "
+                                     "is not in this trace"});
   EXPECT_TRUE(CxxOperatorsOf(analysis).passed_by) << "without a scan";
 }
 

@@ -70,7 +70,7 @@ void FillBusy(MadeUp& trace) {
   a.coverage.events = 1040300;
   a.coverage.marked_stacks = 300;
   a.coverage.tool_memory_bytes = 2 << 20;
-  a.coverage.notes.push_back("the program closed our file once; it was opened again");
+  a.coverage.notes.push_back({"the program closed our file once; it was opened again"});
   a.faults.minor = 5800;
   a.faults.major = 3;
   a.faults.tool_minor = 210;
@@ -210,7 +210,7 @@ TEST(TextReportTest, SaysThatEverythingWasFreedOnlyWhereEverythingWasRecorded) {
   Analysis nothing;
   EXPECT_EQ(UnfreedLine(nothing, trace), "nothing: nothing was allocated");
   Analysis own_malloc;
-  own_malloc.coverage.notes = {"the program has a malloc of its own"};
+  own_malloc.coverage.notes.push_back({"the program has a malloc of its own"});
   EXPECT_EQ(UnfreedLine(own_malloc, trace),
             "not known: no allocation was recorded, see Coverage");
   Analysis freed;
@@ -257,7 +257,7 @@ TEST(TextReportTest, NoLossIsSilent) {
   coverage.damage = "block at byte 4096: checksum differs";
   coverage.cross_checked = 1000;
   coverage.cross_check_differences = 17;
-  coverage.notes = {"a note of the library"};
+  coverage.notes.push_back({"a note of the library"});
   trace.analysis.totals.allocations = 100;
   const std::string text = RenderText(trace.View(), Options(200, false));
   for (const char* said :
@@ -279,7 +279,7 @@ TEST(TextReportTest, HostileNamesDoNotReachTheTerminal) {
   a.timeline.push_back({.time_ns = 2'000'000'000, .live_bytes = 10, .max_live_bytes = 10});
   a.file = a.process.executable = a.process.host = a.process.working_directory = hostile;
   a.process.command = {hostile, "'"};
-  a.coverage.notes = {hostile};
+  a.coverage.notes.push_back({hostile});
   a.coverage.truncated = true;
   a.coverage.damage = hostile;
   a.modules[2].path = hostile;

@@ -13,6 +13,7 @@
 #include <fstream>
 
 #include "format/checksum.h"
+#include "report/analysis/coverage.h"
 #include "tests/report/test_util.h"
 #include "tests/report/trace_builder.h"
 
@@ -484,7 +485,7 @@ TEST(TraceReaderTest, ATraceWithoutItsProcessRecordIsRead) {
   trace.Thread(1).At(1000).Malloc(0x1010, 10).Flush();
   const Analysis analysis = Analyze(trace.Build()).analysis;
   EXPECT_EQ(analysis.totals.allocations, 1u);
-  EXPECT_THAT(analysis.coverage.notes, testing::Contains(HasSubstr("process is missing")));
+  EXPECT_THAT(CoverageNotes(analysis), testing::Contains(HasSubstr("process is missing")));
   EXPECT_EQ(analysis.process.pid, options.pid) << "of the header";
   EXPECT_FALSE(analysis.process.has_record);
   EXPECT_FALSE(analysis.process.imported());
