@@ -54,10 +54,17 @@ size_t ScopeBytes(absl::string_view parameters) {
   return absl::StartsWith(behind, "::") ? parameters.size() - behind.size() : 0;
 }
 
+// Whether the name is within the bracket at `open`, before which a word ends at `begin`: in "int
+// (&f(char)) [10]" and "void (*f(char))(int)", which return what is no plain type.
+bool OpensDeclarator(absl::string_view demangled, size_t open, size_t begin) {
+  return open == begin && open > 0 && !absl::EndsWith(demangled.substr(0, open), "decltype ");
+}
+
 }  // namespace
 
 absl::string_view QualifiedName(absl::string_view demangled) {
   size_t begin = 0, end = demangled.size();
+  bool in_declarator = false;
   for (size_t i = 0; i < demangled.size(); ++i) {
     const absl::string_view rest = demangled.substr(i);
     if (absl::StartsWith(rest, kAnonymous)) {
@@ -89,12 +96,20 @@ absl::string_view QualifiedName(absl::string_view demangled) {
         i += scope - 1;
         continue;
       }
+      if (OpensDeclarator(demangled, i, begin)) {
+        in_declarator = true;
+        begin = i + 1;
+        continue;
+      }
     }
     if (c == '<' || c == '{' || c == '(') {
       const size_t close = Closing(demangled, i);
       if (close == absl::string_view::npos) break;
       i = close;
-    } else if (c == ' ') {
+    } else if (absl::StartsWith(rest, " [")) {
+      end = i;  // "f [clone .cold]"
+      break;
+    } else if (c == ' ' || (in_declarator && (c == '*' || c == '&'))) {
       begin = i + 1;
     }
   }

@@ -48,9 +48,14 @@ function behindOperator(text: string, at: number): number {
   return parameters < 0 ? text.length : parameters;
 }
 
+// Whether the name is within the bracket at `open`, before which a word ends at `begin`: in "int
+// (&f(char)) [10]" and "void (*f(char))(int)", which return what is no plain type.
+const opensDeclarator = (text: string, open: number, begin: number): boolean =>
+  open === begin && open > 0 && !text.slice(0, open).endsWith('decltype ');
+
 // Without what it returns and takes.
 function qualifiedName(whole: string): string {
-  let begin = 0;
+  let begin = 0, inDeclarator = false;
   for (let i = 0; i < whole.length; ++i) {
     const c = whole[i];
     if (whole.startsWith(ANONYMOUS, i)) {
@@ -63,13 +68,16 @@ function qualifiedName(whole: string): string {
       const inner = behindScope(whole, i);
       if (inner === 0) return whole.slice(begin, i);
       i = inner - 1;
+    } else if (c === '(' && opensDeclarator(whole, i, begin)) {
+      inDeclarator = true;
+      begin = i + 1;
     } else if (c === '(' || c === '<' || c === '{') {
       const close = closing(whole, i);
       if (close < 0) break;
       i = close;
     } else if (whole.startsWith(' [', i)) {
       return whole.slice(begin, i);  // "f [clone .cold]"
-    } else if (c === ' ') {
+    } else if (c === ' ' || (inDeclarator && (c === '*' || c === '&'))) {
       begin = i + 1;  // what it returns, or is: "vtable for"
     }
   }

@@ -29,6 +29,18 @@ TEST(QualifiedNameTest, DropsReturnTypeAndParameters) {
   EXPECT_EQ(QualifiedName("void app::Run<int>(int) const::{lambda(int)#2}::operator()(int) const"),
             "app::Run<int>(int) const::{lambda(int)#2}::operator()");
   EXPECT_EQ(QualifiedName("f(int"), "f");
+  EXPECT_EQ(QualifiedName("ns::f [clone .llvm.77]"), "ns::f");
+}
+
+// What they return is told around them.
+TEST(QualifiedNameTest, FindsFunctionsWithinWhatTheyReturn) {
+  EXPECT_EQ(QualifiedName("int (&ns::f(char)) [10]"), "ns::f");
+  EXPECT_EQ(QualifiedName("char const (&ns::S::f<a::B>(char (*)(int)) const) [4]"),
+            "ns::S::f<a::B>");
+  EXPECT_EQ(QualifiedName("void (*f(char))(int)"), "f");
+  EXPECT_EQ(QualifiedName("int (* (&f(char)) [4])(long)"), "f");
+  EXPECT_EQ(QualifiedName("int (a::S::*b::f(char))(long) const"), "b::f");
+  EXPECT_EQ(QualifiedName("decltype (*{parm#1}) f<int*>(int*)"), "f<int*>");
 }
 
 // The '>' of an arrow closes nothing.
