@@ -90,7 +90,8 @@ struct LeakScan {
   std::vector<LossRecord> records;            // smallest first, as memcheck numbers them
   LeakAmount suppressed;                      // not in `totals`
   // Of totals[kPossible]. The report of one trace fills it (suppress_records.h), for the scan that
-  // it is about; it is 0 in other scans, and in the gate, in diff and in a tree of processes.
+  // it is about; it is 0 in other scans, and in the gate, in diff and in a tree of processes, which
+  // has a sum over all (TreeView::OfRuntime()).
   LeakAmount of_runtime;
   uint64_t suppressed_records = 0;
   std::vector<UsedSuppression> suppressions;  // that were asked for

@@ -77,15 +77,19 @@ void SuppressRecords(const render::ReportView& view, Suppressions* suppressions,
   }
 }
 
+bool RuntimesOwn::Has(const render::ReportView& view, StackId stack,
+                      format::AllocFunction function) {
+  const std::vector<const Frame*> frames = view.Frames(stack);
+  return rules_.Match(LeakKind::kPossible, AsMemcheckSees(function, frames)) != nullptr;
+}
+
 void MarkOfRuntime(const render::ReportView& view, LeakScan* scan) {
-  Suppressions built_in;
-  built_in.AddBuiltIn();
+  RuntimesOwn own;
   scan->of_runtime = {};
   for (LossRecord& record : scan->records) {
     record.of_runtime = false;
     if (record.kind != LeakKind::kPossible || record.blocks == 0 || record.suppressed) continue;
-    const std::vector<const Frame*> frames = view.Frames(record.stack);
-    if (built_in.Match(record.kind, AsMemcheckSees(record.function, frames)) == nullptr) continue;
+    if (!own.Has(view, record.stack, record.function)) continue;
     record.of_runtime = true;
     scan->of_runtime.bytes += record.bytes;
     scan->of_runtime.blocks += record.blocks;

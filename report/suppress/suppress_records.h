@@ -21,9 +21,19 @@ namespace memtrace::report::suppress {
 // matched. `view` gives the names.
 void SuppressRecords(const render::ReportView& view, Suppressions* suppressions, LeakScan* scan);
 
-// Marks the possibly lost records of `scan` that are the runtime's own, by the rules of
-// `memtrace check`; before, what the user suppresses is. (Of reachable ones nobody thinks
-// that they are leaks.)
+// Whether what is possibly lost is the runtime's own, by the rules of `memtrace check`. (Of what is
+// reachable nobody thinks that it is a leak.)
+class RuntimesOwn {
+ public:
+  RuntimesOwn() { rules_.AddBuiltIn(); }
+  // `view` gives the names of the stack.
+  bool Has(const render::ReportView& view, StackId stack, format::AllocFunction function);
+
+ private:
+  Suppressions rules_;
+};
+
+// Marks the records of `scan` that are the runtime's own; before, what the user suppresses is.
 void MarkOfRuntime(const render::ReportView& view, LeakScan* scan);
 
 // Then: takes the lost blocks that suppressed ones lead to out of their records. `held` is the

@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "format/trace_format.h"
+#include "report/leak/leak_scans.h"
 #include "report/tree/add_totals.h"
 
 namespace memtrace::report {
@@ -176,6 +177,14 @@ size_t MergedSites::Add(const AnalyzedTrace& trace) {
     }
     AddSite(site, &to.analysis.sites[at->second]);
     to.images_of[at->second].Add(number);
+  }
+  if (const LeakScan* scan = leak::ChooseScan(from, 0); scan != nullptr) {
+    for (const LossRecord& record : scan->records) {
+      if (record.kind != LeakKind::kPossible || record.blocks == 0) continue;
+      LeakAmount& lost = to.possibly_lost[{translation.Of(record.stack), record.function}];
+      lost.bytes += record.bytes;
+      lost.blocks += record.blocks;
+    }
   }
   return found->second;
 }

@@ -54,6 +54,8 @@ struct MergedExecutable {
   Analysis analysis;
   std::vector<NumberRuns> images_of;  // of the sites: images by number, 0, 1, ...
   absl::flat_hash_map<std::pair<StackId, uint32_t>, size_t> index;  // (stack, function) -> site
+  // By stack and function: what is possibly lost, by the scan of each image that counts.
+  absl::flat_hash_map<std::pair<StackId, format::AllocFunction>, LeakAmount> possibly_lost;
 
   // How many images have one of the sites of `group`: of analysis.sites.
   uint64_t ImagesOf(std::span<const Site* const> group) const;

@@ -130,6 +130,10 @@ void RenderTreeJson(const TreeView& view, size_t top, render::SortColumn sort, w
   totals["most_peak_live_bytes"] = analysis.totals.peak_live_bytes;
   totals["leak_totals"] =
       analysis.scanned == 0 ? Json() : render::LeakTotalsJson(analysis.leaks);
+  const LeakAmount of_runtime = view.OfRuntime();
+  totals["of_runtime"] = analysis.scanned == 0
+                             ? Json()
+                             : Json{{"bytes", of_runtime.bytes}, {"blocks", of_runtime.blocks}};
   totals["scanned"] = analysis.scanned;
   member("totals", totals);
   const render::FrameFilter& filter = view.filter();

@@ -95,21 +95,23 @@ std::string TreeText::Ends() const {
 std::string TreeText::Lost() const {
   if (analysis_.scanned == 0) return "not known: no process was scanned";
   std::vector<std::string> parts;
+  const LeakAmount of_runtime = view_.OfRuntime();
   for (const LeakKind kind : kScanKinds) {
-    const LeakAmount& amount = analysis_.leaks[static_cast<size_t>(kind)];
+    LeakAmount amount = analysis_.leaks[static_cast<size_t>(kind)];
+    if (kind == LeakKind::kPossible) {  // what the runtime keeps is told behind
+      amount.bytes -= std::min(amount.bytes, of_runtime.bytes);
+      amount.blocks -= std::min(amount.blocks, of_runtime.blocks);
+    }
     if (amount.blocks == 0 && kind != LeakKind::kDefinite) continue;
     parts.push_back(absl::StrCat(words::ExactOrHumanBytes(amount.bytes), " in ",
                                  words::Plural(amount.blocks, "block"), " ", KindPhrase(kind)));
   }
   const uint64_t unknown = analysis_.images.size() - analysis_.scanned;
-  // What is the runtime's own is told by names of functions, which are looked up later and once for
-  // all traces.
-  const bool some_of_runtime =
-      analysis_.leaks[static_cast<size_t>(LeakKind::kPossible)].blocks != 0;
   return absl::StrCat(
       absl::StrJoin(parts, ", "), " in ", words::Plural(analysis_.scanned, "trace"),
-      some_of_runtime ? "; what is possibly lost may be the runtime's own: see the report of each"
-                      : "",
+      of_runtime.blocks == 0 ? ""
+                             : absl::StrCat("; ", words::ExactOrHumanBytes(of_runtime.bytes),
+                                            " that look possibly lost are the runtime's own"),
       analysis_.scanned_early == 0
           ? ""
           : absl::StrCat("; of ", analysis_.scanned_early,

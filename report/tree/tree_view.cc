@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "report/base/path.h"
+#include "report/suppress/suppress_records.h"
 
 namespace memtrace::report {
 
@@ -48,6 +49,19 @@ absl::StatusOr<TreeView> TreeView::Create(const TreeAnalysis& analysis,
     view.views_.push_back(*std::move(sites));
   }
   return view;
+}
+
+LeakAmount TreeView::OfRuntime() const {
+  suppress::RuntimesOwn own;
+  LeakAmount sum;
+  for (size_t i = 0; i < views_.size(); ++i) {
+    for (const auto& [site, lost] : executable(i).possibly_lost) {
+      if (!own.Has(views_[i], site.first, site.second)) continue;
+      sum.bytes += lost.bytes;
+      sum.blocks += lost.blocks;
+    }
+  }
+  return sum;
 }
 
 absl::string_view LinkName(ImageLink link) {

@@ -39,6 +39,8 @@ class TreeView {
   // The executables that were asked for, the one with most bytes first.
   const std::vector<size_t>& executables() const { return order_; }
   const SiteSymbols& symbols() const { return *symbols_; }
+  // Of what is possibly lost in all processes (TreeAnalysis::leaks), the runtime's own.
+  LeakAmount OfRuntime() const;
   const std::string& only_executable() const { return only_executable_; }
   const render::FrameFilter& filter() const { return filter_; }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,10 +41,15 @@ class TreeTextTest : public ::testing::Test {
     if (change) change(&tree);
     const auto view = TreeView::Create(
         tree,
-        [](const symbolizer::Module&, std::span<const symbolizer::Address> asked) {
+        [this](const symbolizer::Module&, std::span<const symbolizer::Address> asked) {
           symbolizer::ModuleResult result;
-          result.state = symbolizer::ModuleState::kNotFound;
-          result.frames.resize(asked.size());
+          result.state = names_.empty() ? symbolizer::ModuleState::kNotFound
+                                        : symbolizer::ModuleState::kSymbolsOnly;
+          for (const symbolizer::Address& address : asked) {
+            std::vector<symbolizer::Frame>& frames = result.frames.emplace_back();
+            const auto name = names_.find(address.offset);
+            if (name != names_.end()) frames.push_back({.function = name->second});
+          }
           return result;
         },
         [](double) {}, "", {});
@@ -56,6 +62,7 @@ class TreeTextTest : public ::testing::Test {
 
   TempDir directory_;
   std::vector<std::string> paths_;
+  std::map<uint64_t, std::string> names_;  // of functions, by the offset in their module
   uint64_t trace_id_ = 0;
 };
 
@@ -71,22 +78,44 @@ TEST_F(TreeTextTest, HowAnImportedLogEndedIsNotKnown) {
   EXPECT_THAT(Summary(), HasSubstr(" 1 with exit status 0, 1 imported log, which does not tell\n"));
 }
 
-// Whose it is, is known in the report of one trace alone.
-TEST_F(TreeTextTest, SaysThatWhatIsPossiblyLostMayBeTheRuntimesOwn) {
-  TraceBuilder trace(Another());
-  trace.Thread(1, 100, "main").At(1000).Malloc(0x1010, 1);
-  trace.End(0, 2000);
-  Write(trace);
+TEST_F(TreeTextTest, WhatTheRuntimeKeepsIsNoLossOfThePrograms) {
+  names_ = {{0x100, "main"}, {0x200, "_dl_allocate_tls"}, {0x300, "Make"}};
+  for (int i = 0; i < 2; ++i) {
+    TraceBuilder trace(Another());
+    trace.Module(1, format::kModulePermanent, 0x400000, 0x500000, 0x400000, "/opt/app");
+    ThreadScript& main = trace.Thread(1, 100, "main").At(1000);
+    main.Calloc(0x1010, 304, main.Stack({0x400100, 0x400200}));
+    main.Malloc(0x2010, 100, main.Stack({0x400100, 0x400300}));
+    trace.End(0, 2000);
+    Write(trace);
+  }
+  // As if a scan had found all that is live to be lost.
   const auto lost = [&](LeakKind kind) {
     return Summary({}, [&](TreeAnalysis* tree) {
-      tree->scanned = 1;
-      tree->leaks[static_cast<size_t>(kind)] = {864, 3};
+      for (const std::string& path : paths_) {
+        auto read = AnalyzeTrace(path, {});
+        ASSERT_TRUE(read.ok()) << read.status();
+        LeakScan scan;
+        scan.number = 1;
+        scan.state = LeakScan::State::kDone;
+        for (const Site& site : read->analysis.sites) {
+          scan.records.push_back({.kind = kind, .stack = site.stack, .function = site.function,
+                                  .bytes = site.live_bytes, .blocks = site.live_blocks});
+        }
+        read->analysis.leak_scans = {scan};
+        tree->sites.Add(*read);
+      }
+      tree->scanned = 2;
+      tree->leaks[static_cast<size_t>(kind)] = {808, 4};
     });
   };
   EXPECT_THAT(lost(LeakKind::kPossible),
-              HasSubstr("864 bytes in 3 blocks possibly lost in 1 trace; what is possibly lost may "
-                        "be the runtime's own: see the report of each"));
+              HasSubstr("200 bytes in 2 blocks possibly lost in 2 traces; 608 bytes that look "
+                        "possibly lost are the runtime's own\n"));
   EXPECT_THAT(lost(LeakKind::kDefinite), Not(HasSubstr("runtime's own")));
+  names_[0x200] = "AllocateTables";
+  EXPECT_THAT(lost(LeakKind::kPossible),
+              HasSubstr("808 bytes in 4 blocks possibly lost in 2 traces\n"));
 }
 
 TEST_F(TreeTextTest, AProcessThatWasKilledBeforeItWroteWhoItIsIsNoLog) {
