@@ -124,24 +124,28 @@ void StackBounds::Reset() {
 }
 
 void StackBounds::FindPrimary() {
-  looked_ = 1;
   uintptr_t top = ThreadPointer();
   if (IsMainThread() && &__libc_stack_end != nullptr) {
     top = reinterpret_cast<uintptr_t>(__libc_stack_end);
     is_main_ = true;
   }
   const uintptr_t page = PageOf(top);
-  if (page == 0 || !ProbeWord(page)) return;
-  uintptr_t begin, end, guard;
-  if (top == ThreadPointer() &&
-      FindStackBlock(top, top + kStackBlockEnd, &begin, &end, &guard)) {
-    floor_ = begin + guard;
+  if (page != 0 && ProbeWord(page)) {
+    uintptr_t begin, end, guard;
+    if (top == ThreadPointer() && FindStackBlock(top, top + kStackBlockEnd, &begin, &end, &guard)) {
+      floor_ = begin + guard;
+    }
+    lo_ = page + kPageBytes;
+    Fence();
+    hi_ = page + kPageBytes;
+    Fence();
+    lo_ = page;
   }
-  lo_ = page + kPageBytes;
+  // Last: after a handler that jumps out of here the next walk does it again. Were it not done for
+  // good, the thread would have no stack of its own, on which alone it is proven that a handler
+  // jumped.
   Fence();
-  hi_ = page + kPageBytes;
-  Fence();
-  lo_ = page;
+  looked_ = 1;
 }
 
 // Within the block that libc has mapped for a thread's stack. Below the main thread's own the
