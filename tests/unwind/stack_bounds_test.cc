@@ -2,6 +2,8 @@
 
 #include <alloca.h>
 #include <gtest/gtest.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -327,6 +329,59 @@ TEST(StackBoundsTest, GivesUpExtendingOverHoles) {
       &pages);
   pthread_join(thread, nullptr);
   pthread_attr_destroy(&attributes);
+}
+
+// The processor stops behind each instruction, and the handler of that jumps out behind one of
+// them.
+sigjmp_buf g_out;
+int g_instructions_left = 0;
+void JumpOutOfStep(int) {
+  if (--g_instructions_left == 0) siglongjmp(g_out, 1);
+}
+[[gnu::always_inline]] inline void BeginSteps() {
+  asm volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "memory", "cc");
+}
+[[gnu::always_inline]] inline void EndSteps() {
+  asm volatile("pushfq; andq $~0x100, (%%rsp); popfq" ::: "memory", "cc");
+}
+
+// False: it ended before.
+[[gnu::noinline]] bool JumpsOutOfEntering(StackBounds* bounds, int instruction) {
+  if (sigsetjmp(g_out, 1) != 0) return true;
+  g_instructions_left = instruction;
+  BeginSteps();
+  bounds->Enter(StackPointer());
+  EndSteps();
+  return false;
+}
+
+TEST(StackBoundsTest, AHandlerMayJumpOutOfItAnywhere) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer calls a handler later, and from elsewhere";
+#endif
+  struct sigaction action = {}, before;
+  action.sa_handler = JumpOutOfStep;
+  ASSERT_EQ(sigaction(SIGTRAP, &action, &before), 0);
+  const auto check = [](uintptr_t top, int stride) {
+    const uintptr_t sp = StackPointer();
+    int instruction = 1;
+    for (bool jumps = true; jumps; instruction += stride) {
+      StackBounds bounds;
+      jumps = JumpsOutOfEntering(&bounds, instruction);
+      const std::string where = "after " + std::to_string(instruction) + " instructions";
+      ASSERT_TRUE(bounds.MayBePrimary(sp)) << where;
+      const StackWindow window = bounds.Enter(sp);
+      ASSERT_TRUE(window.Contains(sp)) << where;
+      ASSERT_TRUE(bounds.IsPrimary(window)) << where;
+      ASSERT_GT(window.hi, top) << where;
+      ASSERT_LE(window.hi, top + 4096) << where;
+    }
+    EXPECT_GT(instruction, 50);
+  };
+  check(reinterpret_cast<uintptr_t>(__libc_stack_end), 1);
+  // Its descriptor is searched, which takes long in steps.
+  std::thread([&] { check(ThreadPointer(), 41); }).join();
+  sigaction(SIGTRAP, &before, nullptr);
 }
 
 TEST(StackBoundsTest, ResetForgetsTheThread) {
