@@ -237,11 +237,11 @@ void SpoolThread(ThreadState& state) {
   if (file.keeps_newest()) KeepUp(state);
 }
 
-void WritePrivateRings(ThreadState& current) {
+void WritePrivateRings(const ThreadState* current) {
   if (g_process.private_rings.load(std::memory_order_relaxed) == 0) return;
-  ForEachThread([&current](ThreadState& state) {
+  ForEachThread([current](ThreadState& state) {
     if (!state.ring_is_private || !state.ring.attached()) return;
-    if (&state == &current) {
+    if (&state == current) {
       SpoolThread(state);
       return;
     }

@@ -32,7 +32,7 @@ void EncodeThread(const ThreadState& state, int tid, uint64_t start, format::Rec
 
 // The process ends: rings in private memory are written to the trace, those of other threads
 // as they are now, for nobody will find them afterwards. `current` is the one in use.
-void WritePrivateRings(ThreadState& current);
+void WritePrivateRings(const ThreadState* current);
 
 }  // namespace memtrace
 

@@ -133,17 +133,17 @@ void WriteThreadNames() {
   });
 }
 
-void WriteEnd(ThreadState& current, format::EndReason reason, int status) {
+void WriteEnd(ThreadState* current, format::EndReason reason, int status) {
   rusage usage = UsageBeforeFilter();
   bool doubtful = false;
   const SignalsBlocked calls;
   if (calls) {
     if (IsVforkChild()) return;
     const OwnFaultsScope faults;
-    SampleUsageWithin(current, calls);
+    if (current != nullptr) SampleUsageWithin(*current, calls);
     WriteMemoryMap(format::MapReason::kEnd);
     TakePageSnapshot(format::SnapshotReason::kEnd);
-    current.events_to_stamp = 1;  // what follows is later
+    if (current != nullptr) current->events_to_stamp = 1;  // what follows is later
     DrainFaults(DrainWhen::kNow);
     sys::Getrusage(RUSAGE_SELF, &usage);
     if (OwnPeakKb(usage.ru_maxrss) == 0) usage.ru_maxrss = PeakKbOfStatus();
@@ -162,7 +162,16 @@ void WriteEnd(ThreadState& current, format::EndReason reason, int status) {
 void NoteEnd(format::EndReason reason, int status) {
   const Section section;
   if (section) {
-    WriteEnd(section.state(), reason, status);
+    WriteEnd(&section.state(), reason, status);
+    return;
+  }
+  // Handlers jumped out of all the states that this thread has, where it could not be proven
+  // (nested_section.h). The process ends no less.
+  if (t_slot.mode == ThreadMode::kInside &&
+      g_switch.recording.load(std::memory_order_relaxed) != 0) {
+    const SignalsBlocked no_handler;
+    const OwnCalls own;
+    WriteEnd(nullptr, reason, status);
     return;
   }
   // If the recording ended for want of room, the trace tells the end of the process all the same:

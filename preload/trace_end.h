@@ -12,8 +12,8 @@ struct ThreadState;
 
 // Writes what a reader wants of the end: the memory map, usage, thread names,
 // counters, kEnd. May be called again; the last one counts. `current`: of the section that
-// the caller has open.
-void WriteEnd(ThreadState& current, format::EndReason reason, int status);
+// the caller has open; null: it has none.
+void WriteEnd(ThreadState* current, format::EndReason reason, int status);
 
 // The names of threads that got another one since the trace was told.
 void WriteThreadNames();
