@@ -455,5 +455,20 @@ TEST(HazardsTest, TheRulesOfManyPlacesAreKeptThoughHandlersJumpOutOfIt) {
   EXPECT_LT(full, 2048u) << run.out << "three rounds of 2048 places asked for rules again";
 }
 
+// On a stack that is not the thread's own it is not proven that a handler jumped: the thread loses
+// all its states, and what it does then is counted as missed. How it ends is told all the same.
+TEST(HazardsTest, TheEndIsToldThoughHandlersHaveLeftEveryState) {
+  for (const auto& [how, end] : std::map<std::string, std::string>{
+           {"return", "exit 7"}, {"_exit", "exit 7"}, {"exec", "replaced itself by exec"}}) {
+    TempDir traces;
+    const Result run = RunCommand(
+        Traced({.arguments = {TraceePath("jumps_on_another_stack"), how}}, traces.path()));
+    ASSERT_EQ(run.Outcome(), how == "exec" ? "exit 0" : "exit 7") << run.err;
+    const Result info = RunCommand(
+        {.arguments = {ToolPath(), "info", TraceOf(traces.path(), "jumps_on_another_stack")}});
+    EXPECT_THAT(info.out, HasSubstr("  end                    " + end + "\n"));
+  }
+}
+
 }  // namespace
 }  // namespace memtrace::e2e
