@@ -4,6 +4,7 @@
 
 #include "preload/allowed_calls.h"
 #include "preload/arch/arch.h"
+#include "preload/lifecycle.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"
 #include "preload/recording_switch.h"
@@ -94,7 +95,10 @@ bool IsTrampoline(uintptr_t pc) {
 
 ThreadState* OpenNestedSection(uintptr_t top) {
   if (t_slot.mode == ThreadMode::kOwnCalls) return nullptr;
-  if (g_switch.recording.load(std::memory_order_relaxed) == 0) return nullptr;
+  // The section that was interrupted may have been about to begin the trace of a fork child, and a
+  // handler may have jumped out of it: then nobody else would. Had it begun, signals would be
+  // blocked.
+  if (g_switch.recording.load(std::memory_order_relaxed) == 0 && !EnsureRecording()) return nullptr;
   // The section that was interrupted may not have got as far.
   ThreadState* state = t_slot.state != nullptr ? t_slot.state : AttachThread();
   if (state == nullptr) {
