@@ -159,7 +159,7 @@ namespace {
     if (record) RecordAllocInAnyMode(EventKind::kRealloc, function, block, bytes, site);
     return block;
   }
-  const bool known = old != nullptr && PrepareFree(old);
+  const bool known = old != nullptr && PrepareFree(old, site);
   if (known) RecordReallocIntentInAnyMode(old);
   void* block = g_real.realloc(old, bytes);
   const bool failed = block == nullptr && bytes != 0;
@@ -172,15 +172,15 @@ namespace {
   return block;
 }
 
-bool TakeAndPrepare(size_t bytes) {
+bool TakeAndPrepare(size_t bytes, const CallSite& site) {
   if (t_slot.mode == ThreadMode::kSampling && !TakeBytes(t_slot.until_sample, bytes)) return false;
-  return PrepareAlloc(bytes);
+  return PrepareAlloc(bytes, site);
 }
 
 }  // namespace
 
 [[gnu::noinline]] void* SlowMalloc(size_t bytes) {
-  const bool record = PrepareAlloc(bytes);
+  const bool record = PrepareAlloc(bytes, CALL_SITE());
   void* block = g_real.malloc(bytes);
   if (record) {
     RecordAllocInAnyMode(EventKind::kMalloc, AllocFunction::kMalloc, block, bytes, CALL_SITE());
@@ -191,7 +191,7 @@ bool TakeAndPrepare(size_t bytes) {
 [[gnu::noinline]] void* SlowCalloc(size_t count, size_t bytes) {
   size_t total;
   if (__builtin_mul_overflow(count, bytes, &total)) total = SIZE_MAX;
-  const bool record = PrepareAlloc(total);
+  const bool record = PrepareAlloc(total, CALL_SITE());
   void* block = g_real.calloc(count, bytes);
   if (record) {
     RecordAllocInAnyMode(EventKind::kCalloc, AllocFunction::kCalloc, block, total, CALL_SITE());
@@ -200,31 +200,35 @@ bool TakeAndPrepare(size_t bytes) {
 }
 
 [[gnu::noinline]] void* SlowRealloc(void* old, size_t bytes) {
-  return DoRealloc(AllocFunction::kRealloc, old, bytes, PrepareAlloc(bytes), CALL_SITE());
+  const CallSite site = CALL_SITE();
+  return DoRealloc(AllocFunction::kRealloc, old, bytes, PrepareAlloc(bytes, site), site);
 }
 
 [[gnu::noinline]] void* SlowReallocOfHeld(void* old, size_t bytes) {
-  return DoRealloc(AllocFunction::kRealloc, old, bytes, TakeAndPrepare(bytes), CALL_SITE());
+  const CallSite site = CALL_SITE();
+  return DoRealloc(AllocFunction::kRealloc, old, bytes, TakeAndPrepare(bytes, site), site);
 }
 
 [[gnu::noinline]] void* SlowReallocarray(void* old, size_t count, size_t bytes) {
-  return DoRealloc(AllocFunction::kReallocarray, old, count * bytes, PrepareAlloc(count * bytes),
-                   CALL_SITE());
+  const size_t total = count * bytes;
+  const CallSite site = CALL_SITE();
+  return DoRealloc(AllocFunction::kReallocarray, old, total, PrepareAlloc(total, site), site);
 }
 
 [[gnu::noinline]] void* SlowReallocarrayOfHeld(void* old, size_t count, size_t bytes) {
-  return DoRealloc(AllocFunction::kReallocarray, old, count * bytes, TakeAndPrepare(count * bytes),
-                   CALL_SITE());
+  const size_t total = count * bytes;
+  const CallSite site = CALL_SITE();
+  return DoRealloc(AllocFunction::kReallocarray, old, total, TakeAndPrepare(total, site), site);
 }
 
 [[gnu::noinline]] void SlowFree(void* block) {
   if (block == nullptr || g_bootstrap_arena.Owns(block)) return;
-  if (PrepareFree(block)) RecordFreeInAnyMode(block, CALL_SITE());
+  if (PrepareFree(block, CALL_SITE())) RecordFreeInAnyMode(block, CALL_SITE());
   g_real.free(block);
 }
 
 [[gnu::noinline]] int SlowPosixMemalign(void** out, size_t alignment, size_t bytes) {
-  const bool record = PrepareAlloc(bytes);
+  const bool record = PrepareAlloc(bytes, CALL_SITE());
   const int error = g_real.posix_memalign(out, alignment, bytes);
   if (record) {
     RecordAlignedAllocInAnyMode(AllocFunction::kPosixMemalign, error == 0 ? *out : nullptr, bytes,
@@ -234,7 +238,7 @@ bool TakeAndPrepare(size_t bytes) {
 }
 
 [[gnu::noinline]] void* SlowAlignedAlloc(size_t alignment, size_t bytes) {
-  const bool record = PrepareAlloc(bytes);
+  const bool record = PrepareAlloc(bytes, CALL_SITE());
   void* block = g_real.aligned_alloc(alignment, bytes);
   if (record) {
     RecordAlignedAllocInAnyMode(AllocFunction::kAlignedAlloc, block, bytes, alignment,
@@ -244,7 +248,7 @@ bool TakeAndPrepare(size_t bytes) {
 }
 
 [[gnu::noinline]] void* SlowMemalign(size_t alignment, size_t bytes) {
-  const bool record = PrepareAlloc(bytes);
+  const bool record = PrepareAlloc(bytes, CALL_SITE());
   void* block = g_real.memalign(alignment, bytes);
   if (record) {
     RecordAlignedAllocInAnyMode(AllocFunction::kMemalign, block, bytes, alignment, CALL_SITE());
@@ -253,7 +257,7 @@ bool TakeAndPrepare(size_t bytes) {
 }
 
 [[gnu::noinline]] void* SlowValloc(size_t bytes) {
-  const bool record = PrepareAlloc(bytes);
+  const bool record = PrepareAlloc(bytes, CALL_SITE());
   void* block = g_real.valloc(bytes);
   if (record) {
     RecordAlignedAllocInAnyMode(AllocFunction::kValloc, block, bytes, arch::kPageBytes,
@@ -263,7 +267,7 @@ bool TakeAndPrepare(size_t bytes) {
 }
 
 [[gnu::noinline]] void* SlowPvalloc(size_t bytes) {
-  const bool record = PrepareAlloc(bytes);
+  const bool record = PrepareAlloc(bytes, CALL_SITE());
   void* block = g_real.pvalloc(bytes);
   if (record) {
     RecordAlignedAllocInAnyMode(AllocFunction::kPvalloc, block, bytes, arch::kPageBytes,

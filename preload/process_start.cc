@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "format/records.h"
+#include "preload/allocator_bracket.h"
 #include "preload/bootstrap_arena.h"
 #include "preload/clock.h"
 #include "preload/confinement.h"
@@ -131,6 +132,7 @@ bool StartProcess() {
   g_process.allocator_is_glibc = is_glibc && !g_process.config.glibc_has_huge_heaps;
   if (!is_glibc) {
     RealAllocatorModule(&g_process.other_allocator.begin, &g_process.other_allocator.bytes);
+    BracketRealAllocator();
   }
   if (!g_process.config.children && LookAtParent() == Parent::kTraced) return false;
   if (!TellForkChildren()) return false;

@@ -20,6 +20,7 @@ namespace {
 
 enum class Search { kNotBegun, kRunning, kDone };
 constinit std::atomic<Search> g_search{Search::kNotBegun};
+constinit void* g_malloc_found = nullptr;
 
 // The stubs. Each asks for the search; inside of it they serve from the arena.
 
@@ -218,6 +219,7 @@ bool FindRealAllocator() {
     g_next_usable_size = found.malloc_usable_size;
     found.malloc_usable_size = UsableSizeOfAny;
   }
+  g_malloc_found = reinterpret_cast<void*>(found.malloc);
   g_real = found;
   errno = saved_errno;
   g_search.store(Search::kDone, std::memory_order_release);
@@ -243,8 +245,7 @@ bool RealAllocatorIsGlibc() {
 
 void RealAllocatorModule(uintptr_t* begin, size_t* bytes) {
   dl_find_object module;
-  if (!FindRealAllocator() || _dl_find_object(reinterpret_cast<void*>(g_real.malloc), &module) != 0)
-    return;
+  if (g_malloc_found == nullptr || _dl_find_object(g_malloc_found, &module) != 0) return;
   *begin = reinterpret_cast<uintptr_t>(module.dlfo_map_start);
   *bytes = reinterpret_cast<uintptr_t>(module.dlfo_map_end) - *begin;
 }

@@ -63,7 +63,8 @@ bool FindRealAllocator();
 // Whether all of them are glibc's own, so that what is before a block is its chunk header.
 bool RealAllocatorIsGlibc();
 
-// Where the module of malloc lies; nothing where that is not known.
+// Where the module of malloc lies; nothing where that is not known, or not yet. That of the real
+// one, whatever stands before it in g_real (allocator_bracket.h).
 void RealAllocatorModule(uintptr_t* begin, size_t* bytes);
 
 // A definition of malloc, calloc, realloc or free that comes before ours: the program's

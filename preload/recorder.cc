@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "preload/allocator_bracket.h"
 #include "preload/extended_event.h"
 #include "preload/leak_scan/program_mappings.h"
 #include "preload/lifecycle.h"
@@ -192,7 +193,8 @@ void Section::Leave() {
     return;
   }
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  t_slot.mode = Sampling() ? mode_ : ThreadMode::kRecording;
+  const bool as_before = Sampling() || mode_ == ThreadMode::kInAllocator;
+  t_slot.mode = as_before ? mode_ : ThreadMode::kRecording;
 }
 
 ThreadState* RecordingSection::Resume() {
@@ -206,14 +208,17 @@ ThreadState* RecordingSection::Resume() {
   return nullptr;
 }
 
-bool PrepareAlloc(size_t bytes) {
+bool PrepareAlloc(size_t bytes, const CallSite& site) {
   switch (t_slot.mode) {
     case ThreadMode::kRecording:
       return true;
     case ThreadMode::kSampling:
       t_slot.until_sample = DrawDistance(&t_slot.random, g_process.config.sample_bytes);
       return true;
+    case ThreadMode::kInAllocator:
     case ThreadMode::kInside: {
+      if (IsAllocatorsOwnCall(site)) return false;
+      if (t_slot.mode == ThreadMode::kNew) return PrepareAlloc(bytes, site);
       if (!Sampling()) return true;
       // A draw of its own: what was interrupted may be in the midst of the thread's.
       uint64_t until = DrawDistance(&t_slot.random, g_process.config.sample_bytes);
@@ -232,12 +237,13 @@ bool PrepareAlloc(size_t bytes) {
   }
   if (!Sampling()) return true;
   BeginSampling();
-  return TakeBytes(t_slot.until_sample, bytes) && PrepareAlloc(bytes);
+  return TakeBytes(t_slot.until_sample, bytes) && PrepareAlloc(bytes, site);
 }
 
-bool PrepareFree(const void* block) {
+bool PrepareFree(const void* block, const CallSite& site) {
   if (!Sampling()) {
-    if (t_slot.mode == ThreadMode::kRecording || IsInside(t_slot.mode)) return true;
+    if (t_slot.mode == ThreadMode::kRecording) return true;
+    if (t_slot.mode >= ThreadMode::kInAllocator) return !IsAllocatorsOwnCall(site);
     if (IsOffForGood()) return false;
     const Section section;  // which may begin the recording
     if (!section) return false;

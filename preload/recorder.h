@@ -103,9 +103,10 @@ class RecordingSection {
 
 // The calls of a thread in another mode, before the real call: whether it is to be an
 // event. The thread may come back in a mode of its own. `bytes` were taken off
-// ThreadSlot::until_sample before, which said that they are sampled.
-bool PrepareAlloc(size_t bytes);
-bool PrepareFree(const void* block);
+// ThreadSlot::until_sample before, which said that they are sampled. `site`: that of the exported
+// function.
+bool PrepareAlloc(size_t bytes, const CallSite& site);
+bool PrepareFree(const void* block, const CallSite& site);
 
 // What every short event needs: its words, time words, a usage sample, heap growth.
 inline constexpr size_t kShortEventWords = 32;

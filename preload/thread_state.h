@@ -98,6 +98,8 @@ struct ThreadState {
 //   kNew -> kRecording <-> kInside        with the first event of the thread
 //   kNew -> kSampling  <-> kInside        with its first allocation
 //   kRecording -> kOff                    with the first event after the recording has ended
+//   any before kInside <-> kInAllocator   around a real call, where that is not glibc's
+//   kInAllocator <-> kInside              a mapping of the allocator's; a handler
 enum class ThreadMode : uint32_t {
   kSampling = 0,   // ThreadSlot::until_sample decides
   kRecording = 1,  // each call is an event
@@ -106,8 +108,9 @@ enum class ThreadMode : uint32_t {
   // that it is in the midst of, from a handler of which the fork came, may have been one that
   // records.
   kOff = 3,
-  kInside = 4,     // in the tracer, with its own state: a call is a signal handler's
-  kOwnCalls = 5,   // in what the tracer calls, with signals blocked: a call is ours
+  kInAllocator = 4,  // a call may be the allocator's own: see allocator_bracket.h
+  kInside = 5,       // in the tracer, with its own state: a call is a signal handler's
+  kOwnCalls = 6,     // in what the tracer calls, with signals blocked: a call is ours
 };
 constexpr bool IsInside(ThreadMode mode) { return mode >= ThreadMode::kInside; }
 
@@ -121,6 +124,7 @@ struct ThreadSlot {
   uint64_t until_sample = 0;    // kSampling: see sampler.h
   uint64_t random = 0;
   uintptr_t section_frame = 0;  // kInside: where on the stack the section is open
+  uintptr_t bracket_frame = 0;  // where a call of the real allocator is bracketed; 0: none is
 };
 extern thread_local constinit ThreadSlot t_slot __attribute__((tls_model("initial-exec")));
 

@@ -61,10 +61,9 @@ AllocatorCall CallByName(std::string_view name) {
 UnseenCalls::UnseenCalls(const ScanMappings& mappings, VtableTest& files)
     : mappings_(mappings), files_(files) {
   // It was found long ago, or there is nothing to be looked for: the loader is not asked here.
-  dl_find_object module;
-  if (_dl_find_object(reinterpret_cast<void*>(g_real.malloc), &module) != 0) return;
-  const auto begin = reinterpret_cast<uintptr_t>(module.dlfo_map_start);
-  const size_t bytes = reinterpret_cast<uintptr_t>(module.dlfo_map_end) - begin;
+  uintptr_t begin = 0;
+  size_t bytes = 0;
+  RealAllocatorModule(&begin, &bytes);
   if (reinterpret_cast<uintptr_t>(&g_process) - begin < bytes) return;
   allocator_begin_ = begin;
   allocator_bytes_ = bytes;

@@ -1,5 +1,6 @@
-// What a thread's calls come to when the recording has ended. This program records itself: what
-// these tests change of that they put back, and they leave no event.
+// What a thread's calls come to when the recording has ended, and within another allocator than
+// glibc's. This program records itself: what these tests change of that they put back, and they
+// leave no event.
 
 #include "preload/recorder.h"
 
@@ -46,16 +47,60 @@ TEST(RecorderTest, AThreadTakesTheShortWayOnceTheRecordingHasEnded) {
     const Ended ended;
     RecordFree(block);  // the first event that finds it so
     EXPECT_EQ(t_slot.mode, ThreadMode::kOff);
-    EXPECT_FALSE(PrepareAlloc(100));
-    EXPECT_FALSE(PrepareFree(block));
+    EXPECT_FALSE(PrepareAlloc(100, {}));
+    EXPECT_FALSE(PrepareFree(block, {}));
     EXPECT_EQ(t_slot.mode, ThreadMode::kOff);
     EXPECT_TRUE(IsOffForGood());
     // In a fork child the kernel has wiped the switch.
     g_switch.ended.store(0);
     EXPECT_FALSE(IsOffForGood()) << "a trace of its own may begin";
   }
-  EXPECT_TRUE(PrepareAlloc(100));
+  EXPECT_TRUE(PrepareAlloc(100, {}));
   EXPECT_EQ(t_slot.mode, ThreadMode::kRecording);
+}
+
+// As within a call of an allocator that is not glibc's, while it lives.
+class InAllocator {
+ public:
+  explicit InAllocator(uintptr_t frame) {
+    t_slot.bracket_frame = frame;
+    t_slot.mode = ThreadMode::kInAllocator;
+  }
+  ~InAllocator() {
+    t_slot.mode = ThreadMode::kRecording;
+    t_slot.bracket_frame = 0;
+  }
+  InAllocator(const InAllocator&) = delete;
+  InAllocator& operator=(const InAllocator&) = delete;
+};
+
+TEST(RecorderTest, AThreadThatIsInAnAllocatorRecordsWhatIsNotTheAllocators) {
+  char block[64], stack[64];
+  const auto frame = reinterpret_cast<uintptr_t>(stack + 32);
+  const CallSite deeper = {0, frame - 16, 0};
+  const InAllocator in(frame);
+  EXPECT_TRUE(PrepareAlloc(100, deeper));
+  EXPECT_TRUE(PrepareFree(block, deeper));
+  {
+    const Section section;  // of a mapping that the allocator makes
+    EXPECT_TRUE(section);
+    EXPECT_EQ(t_slot.mode, ThreadMode::kInside);
+  }
+  EXPECT_EQ(t_slot.mode, ThreadMode::kInAllocator);
+}
+
+TEST(RecorderTest, ACallFromAboveTakesTheMarkOffThatAJumpHasLeft) {
+  char block[64], stack[64];
+  const auto frame = reinterpret_cast<uintptr_t>(stack + 32);
+  const CallSite above = {0, frame + 16, 0};
+  {
+    const InAllocator in(frame);
+    EXPECT_TRUE(PrepareAlloc(100, above));
+    EXPECT_EQ(t_slot.mode, ThreadMode::kRecording);
+  }
+  const InAllocator in(frame);
+  EXPECT_TRUE(PrepareFree(block, above));
+  EXPECT_NE(t_slot.mode, ThreadMode::kInAllocator);
 }
 
 }  // namespace

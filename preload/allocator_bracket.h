@@ -1,0 +1,51 @@
+// The allocator's bracket: what another allocator than glibc's calls by name is no event.
+//
+// Its calloc may call malloc, its realloc malloc and free, by the names that it exports. The
+// library comes first, so such calls arrive here like the program's: a block would be told twice,
+// and freed twice. So where the next definitions are not glibc's, each of them is replaced, once,
+// by a function that marks the thread before it calls the real one and takes the mark off behind
+// it. Where they are glibc's, whose functions call none by name, nothing is replaced and nothing
+// is asked.
+//
+// The mark is ThreadMode::kInAllocator, with which a call comes by the way of those that may be no
+// event (SlowMalloc() and its kin), so that the others pay nothing; and ThreadSlot::bracket_frame,
+// which a thread that is inside the tracer already has alone. A marked thread's call is the
+// allocator's own when
+//
+//   - it is made from deeper on the stack than the bracket, and
+//   - it returns into the module of one of the real functions, or into this library: there it
+//     has been jumped to by such a function, as a last call.
+//
+// It goes to the real function unrecorded. All others are events as ever:
+//   - a signal handler's, which interrupted the allocator: it returns into the program;
+//   - those of libc and ld.so on the allocator's behalf, as of thread-local variables: they are
+//     freed by libc, when no bracket is open;
+//   - the allocator's, made outside of brackets, as by its own operator new.
+//
+// A handler may never come back into the bracket (siglongjmp()). The mark is then left, and taken
+// off by the first call that is made from no deeper than the bracket. Until then calls are told
+// apart as above, on the slower way. The same is done by a handler that allocates on an alternate
+// stack which lies above the bracket: what the allocator, once it goes on, still calls by name in
+// that one call is recorded.
+//
+// Threads: the calling one, in any state.
+
+#ifndef MEMTRACE_PRELOAD_ALLOCATOR_BRACKET_H_
+#define MEMTRACE_PRELOAD_ALLOCATOR_BRACKET_H_
+
+#include "preload/unwind/stack_unwinder.h"
+
+namespace memtrace {
+
+// To be called once the real functions are found, and are not glibc's; before there is a second
+// thread.
+void BracketRealAllocator();
+
+// Of a thread that is in ThreadMode::kInAllocator or inside the tracer: whether the call from
+// `site` is the allocator's own. Where the mark is one that was left, and ends here, the thread's
+// mode is kNew afterwards.
+bool IsAllocatorsOwnCall(const unwind::CallSite& site);
+
+}  // namespace memtrace
+
+#endif  // MEMTRACE_PRELOAD_ALLOCATOR_BRACKET_H_
