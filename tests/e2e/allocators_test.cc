@@ -68,7 +68,8 @@ struct Allocator {
   std::string library;  // beside libc
 };
 std::string LibraryOf(const std::string& file) {
-  for (const char* directory : {"/usr/lib/x86_64-linux-gnu/", "/lib/x86_64-linux-gnu/", "/usr/lib64/"}) {
+  for (const char* directory :
+       {"/usr/lib/x86_64-linux-gnu/", "/lib/x86_64-linux-gnu/", "/usr/lib64/", "/usr/lib/"}) {
     if (Exists(directory + file)) return directory + file;
   }
   return "";
@@ -284,6 +285,74 @@ INSTANTIATE_TEST_SUITE_P(Of, AllocatorTest,
                                            Allocator{"tcmalloc", "libtcmalloc_minimal.so.4"},
                                            Allocator{"mimalloc", "libmimalloc.so.2.0"}),
                          [](const auto& info) { return info.param.name; });
+
+// An allocator whose functions call each other by their exported names, which are ours: a call of
+// the program's is one event, and what it leads to is none.
+class NestingAllocatorTest : public ::testing::Test {
+ protected:
+  void ExpectTheProgramsBlocksAlone(const std::string& library, const std::string& mode,
+                                    Environment environment = {}) {
+    const Words words = {TraceePath("allocates_by_nested_calls"), mode};
+    environment.emplace_back("EF_DISABLE_BANNER", "1");
+    Command plain = {.arguments = words, .environment = environment};
+    plain.environment.emplace_back("LD_PRELOAD", library);
+    const Result expected = RunCommand(plain);
+    ASSERT_EQ(expected.Outcome(), "exit 0") << expected.err;
+
+    Command command = Traced({.arguments = words, .environment = environment}, traces_.path());
+    for (auto& [name, value] : command.environment) {
+      if (name == "LD_PRELOAD") value += ":" + library;
+    }
+    const Result run = RunCommand(command);
+    ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+    EXPECT_EQ(run.out, expected.out);
+    const Json report =
+        Report(TraceOf(traces_.path(), "allocates_by_nested_calls", run.pid), {"--top", "100000"});
+    ExpectCounts(report, run.out, "all");
+    for (const char* none :
+         {"unknown_frees", "unseen_frees", "unordered_events", "dropped_events"}) {
+      EXPECT_EQ(CoverageOf(report).at(none), 0) << none;
+    }
+    EXPECT_EQ(report.at("invalid_frees").at("stories"), Json::array());
+    for (const Json& leak : report.at("leaks")) {
+      for (const Counted& one : CountsOf(run.out)) {
+        EXPECT_NE(leak.at("bytes"), one.bytes * leak.at("blocks").get<uint64_t>()) << leak.dump();
+      }
+    }
+  }
+
+  TempDir traces_;
+  const std::string library_ = TraceePath("libnesting_allocator.so");
+};
+
+TEST_F(NestingAllocatorTest, EachCallOfTheProgramsIsOneEvent) {
+  ExpectTheProgramsBlocksAlone(library_, "calls");
+}
+
+TEST_F(NestingAllocatorTest, AndOneSample) {
+  ExpectTheProgramsBlocksAlone(library_, "calls", {{"MEMTRACE_SAMPLE_BYTES", "1"}});
+}
+
+TEST_F(NestingAllocatorTest, WithTheStacksOfFreesToo) {
+  ExpectTheProgramsBlocksAlone(library_, "calls", {{"MEMTRACE_FREE_STACKS", "on"}});
+}
+
+// They return into the program, whatever they have interrupted.
+TEST_F(NestingAllocatorTest, CallsOfHandlersInItsMidstAreRecorded) {
+  ExpectTheProgramsBlocksAlone(library_, "handlers");
+  ExpectTheProgramsBlocksAlone(library_, "handlers", {{"MEMTRACE_SAMPLE_BYTES", "1"}});
+}
+
+TEST_F(NestingAllocatorTest, NothingIsMissingAfterAJumpOutOfIt) {
+  ExpectTheProgramsBlocksAlone(library_, "jumps");
+  ExpectTheProgramsBlocksAlone(library_, "jumps", {{"MEMTRACE_SAMPLE_BYTES", "1"}});
+}
+
+TEST_F(NestingAllocatorTest, ElectricFence) {
+  const std::string library = LibraryOf("libefence.so.0");
+  if (library.empty()) GTEST_SKIP() << "electric-fence is not installed";
+  ExpectTheProgramsBlocksAlone(library, "fewer_calls");
+}
 
 struct Traces {
   explicit Traces(const std::string& tracee, const Words& arguments = {},
