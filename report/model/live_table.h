@@ -184,7 +184,9 @@ class LiveTable {
     return static_cast<size_t>(static_cast<unsigned __int128>(product) * slot_count_ >> 64);
   }
   HeldBlock* Behind(HeldBlock* slot) const { return ++slot == end_ ? slots_ : slot; }
-  static bool IsPassed(const HeldBlock& slot) { return (slot.size_waste & HeldBlock::kPassed) != 0; }
+  static bool IsPassed(const HeldBlock& slot) {
+    return (slot.size_waste & HeldBlock::kPassed) != 0;
+  }
   HeldBlock* Pass(HeldBlock* slot) const {
     slot->size_waste |= HeldBlock::kPassed;
     return Behind(slot);

@@ -1,5 +1,5 @@
-// SlotSites: which site an allocation is of, of those that there were lately, and how often the same
-// came again.
+// SlotSites: which site an allocation is of, for those that there were lately, and how often the
+// same came again.
 //
 // The way is from the slot of an event to a stack, and from the stack and the function to the site:
 // two arrays, each with its bounds. Most of what a program allocates is of few sites and sizes, and

@@ -153,6 +153,26 @@ TEST_F(FaultMatcherTest, FaultsBelongToTheBlockThatIsLiveThen) {
   }
 }
 
+// Of large blocks it is kept where they lie: one comes where one was before, and once more where a
+// fault has meanwhile found that one gone.
+TEST_F(FaultMatcherTest, ALargeBlockIsFoundWhereOthersWereBefore) {
+  auto& main = trace_.Thread(1, kTid, "main");
+  main.At(1 * kMs).Node(1, 0x401100).Malloc(0x810010, 0x4000, 1, 8).At(2 * kMs).Free(0x810010);
+  main.At(3 * kMs).Node(2, 0x401200).Malloc(0x810010, 0x4000, 2, 8).At(5 * kMs).Free(0x810010);
+  main.At(7 * kMs).Node(3, 0x401300).Malloc(0x810010, 0x4000, 3, 8);
+  faults_.Source(format::FaultSource::kAllEvents, 0)
+      .Turn({At(4 * kMs, 0x812345), At(6 * kMs, 0x812345), At(8 * kMs, 0x813000)}, 10 * kMs)
+      .AddTo(&trace_, 1);
+  const FaultDetails details = Details();
+  EXPECT_EQ(Of(details, MemoryKind::kBlock).minor, 3u);
+  ASSERT_EQ(details.sites.size(), 2u);
+  for (const FaultSite& site : details.sites) {
+    const bool second = analyzed_.stacks->node(site.stack).pc == 0x401200;
+    EXPECT_EQ(site.faults.minor, second ? 1u : 2u);
+    EXPECT_EQ(site.by_allocator, second ? 0u : 1u);
+  }
+}
+
 TEST_F(FaultMatcherTest, APageThatTheAllocatorBringsInIsForTheBlockThatComesToLieThere) {
   auto& main = trace_.Thread(1, kTid, "main");
   main.At(1 * kMs).Node(1, 0x401100).Malloc(0x810010, 100, 1, 4);
