@@ -33,6 +33,7 @@
 #include "preload/sys.h"
 #include "preload/text.h"
 #include "preload/trace_begin.h"
+#include "preload/unwind/stack_bounds.h"
 #include "preload/unwind/stack_memo.h"
 #include "preload/usage_samples.h"
 
@@ -126,6 +127,7 @@ bool StartProcess() {
   if (getauxval(AT_SECURE) != 0) return false;
   if (!ReadSettings()) return false;
   g_clock.Init();
+  unwind::FindMainThread();
   unwind::StackMemo::faults_of_a_page_read_first = FaultsOfPageReadFirst();
   ReadProgram();
   const bool is_glibc = RealAllocatorIsGlibc();

@@ -169,7 +169,6 @@ void TraceReserve::Done(uint64_t offset, uint64_t bytes, bool ring) {
         sys::Mprotect(chunk, kChunkBytes, PROT_NONE);
       } else {  // also where it was locked, when nothing else would give the pages back
         sys::Madvise(chunk, kChunkBytes, MADV_DONTFORK);
-        sys::Madvise(chunk, kChunkBytes, MADV_DONTDUMP);
       }
     }
     offset += here;

@@ -110,6 +110,8 @@ bool ProbeWord(uintptr_t address) {
 
 bool ProbePage(uintptr_t address) { return ProbeWord(PageOf(address)); }
 
+void FindMainThread() { IsMainThread(); }
+
 void StackBounds::Reset() {
   hi_ = lo_;  // empty first
   Fence();

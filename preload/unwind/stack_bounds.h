@@ -41,6 +41,10 @@ inline constexpr long kNoSuchHow = 0x7fffffff;
 bool ProbeWord(uintptr_t address);
 bool ProbePage(uintptr_t address);
 
+// Which thread has the stack that the kernel made is asked when the process begins: behind a filter
+// it cannot be, and without a stack of its own each walk of the main thread would have to probe.
+void FindMainThread();
+
 struct StackWindow {
   uintptr_t lo = 0;
   uintptr_t hi = 0;  // lo == hi: nothing may be read

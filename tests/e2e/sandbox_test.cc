@@ -4,12 +4,18 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "tests/e2e/harness.h"
 
@@ -106,6 +112,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Way{"prctl", "1000000", false, kFiltered},
                       Way{"seccomp", "100000", false, kFiltered},
                       Way{"libseccomp", "100000", false, kFiltered},
+                      Way{"some_advice", "1000000", false, kFiltered},
                       Way{"no_populating", "100000", false, kFiltered},
                       Way{"chroot_no_populating", "100000", false, kFiltered},
                       Way{"threads", "100000", false, kFiltered},
@@ -121,6 +128,51 @@ INSTANTIATE_TEST_SUITE_P(
                       Way{"address_space", "100000", true, kPathLost},
                       Way{"chdir", "100000", false, ""}),
     [](const auto& info) { return std::string(info.param.name); });
+
+// How often `command` makes the system call with this number. -1: no process may be traced here.
+long CountCalls(const Command& command, uint64_t number) {
+  const pid_t child = fork();
+  if (child == 0) {
+    for (const auto& [name, value] : command.environment) setenv(name.c_str(), value.c_str(), 1);
+    std::vector<char*> arguments;
+    for (const std::string& argument : command.arguments) {
+      arguments.push_back(const_cast<char*>(argument.c_str()));
+    }
+    arguments.push_back(nullptr);
+    if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) _exit(126);
+    execv(arguments[0], arguments.data());
+    _exit(127);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (!WIFSTOPPED(status)) return -1;
+  ptrace(PTRACE_SETOPTIONS, child, nullptr, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
+  long calls = 0, signal = 0;
+  for (;;) {
+    if (ptrace(PTRACE_SYSCALL, child, nullptr, signal) != 0) return -1;
+    waitpid(child, &status, 0);
+    if (!WIFSTOPPED(status)) break;
+    const bool is_call = WSTOPSIG(status) == (SIGTRAP | 0x80);
+    signal = is_call ? 0 : WSTOPSIG(status);
+    __ptrace_syscall_info info = {};
+    if (is_call && ptrace(PTRACE_GET_SYSCALL_INFO, child, sizeof(info), &info) > 0) {
+      calls += info.op == PTRACE_SYSCALL_INFO_ENTRY && info.entry.nr == number;
+    }
+  }
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  return calls;
+}
+
+// Behind the filter the kernel cannot be asked any more whether this is the main thread, on whose
+// stack no walk has to look whether it can be read.
+TEST(SandboxedProgramTest, AFilterBeforeTheFirstAllocationDoesNotMakeEachEventACall) {
+  const TempDir traces;
+  const long calls = CountCalls(
+      Traced({.arguments = {TraceePath("sandboxed"), "first", "20000"}}, traces.path()),
+      SYS_madvise);
+  if (calls < 0) GTEST_SKIP() << "no process may be traced here";
+  EXPECT_LT(calls, 1000);
+}
 
 // Not even memory may be had then. The trace ends before, and says so.
 class NoWayOutTest : public ::testing::TestWithParam<const char*> {};

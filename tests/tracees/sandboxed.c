@@ -87,6 +87,17 @@ static void Say(const struct sums* sums) {
 #define MEMORY_AND_WRITE MEMORY_AND_WRITE_BUT_MADVISE, ALLOW(madvise)
 
 static struct sock_filter g_strict[] = {MEMORY_AND_WRITE, KILL};
+static struct sock_filter g_all[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+// Of madvise what the tracer has to have, by its documents, and no more.
+#define ADVICE(number) \
+  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+static struct sock_filter g_some_advice[] = {
+    MEMORY_AND_WRITE_BUT_MADVISE,
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 1, 0),
+    KILL,
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+    ADVICE(MADV_DONTNEED), ADVICE(MADV_DONTFORK), ADVICE(MADV_DOFORK), ADVICE(MADV_NOHUGEPAGE),
+    ADVICE(22), ADVICE(23), KILL};
 // As Firefox's: what a filter did not know is a signal, whose handler tells of it.
 static struct sock_filter g_no_populating[] = {
     MEMORY_AND_WRITE_BUT_MADVISE, ALLOW(rt_sigprocmask),
@@ -201,9 +212,13 @@ int main(int count, char** arguments) {
   // Another arena's trimming opens a file of /proc.
   mallopt(M_ARENA_MAX, 1);
   // glibc's first malloc asks for random numbers, which the filters do not allow.
-  if (strcmp(way, "worker") != 0) free(malloc(1));
+  if (strcmp(way, "worker") != 0 && strcmp(way, "first") != 0) free(malloc(1));
   if (strcmp(way, "prctl") == 0) {
     Install(1, 0, 0);
+  } else if (strcmp(way, "first") == 0) {  // it has allocated nothing before
+    INSTALL(1, 0, g_all);
+  } else if (strcmp(way, "some_advice") == 0) {
+    INSTALL(1, 0, g_some_advice);
   } else if (strcmp(way, "seccomp") == 0) {
     Install(0, 0, 0);
   } else if (strncmp(way, "no_memory", 9) == 0) {
