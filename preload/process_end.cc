@@ -34,14 +34,6 @@ constexpr int kExitHandlers = 4, kQuickExitHandlers = 8;
 // The trace whose end was told by such a handler, or in its place.
 constinit std::atomic<uint64_t> g_ended_trace{0};
 bool EndIsTold() { return g_ended_trace.load(std::memory_order_relaxed) == g_process.trace_id; }
-// Not by a child by vfork() that calls exit(): the end of its parent is still to be told. Where
-// nothing is recorded any more that is not asked: a filter that ended it may forbid the call.
-void NoteEndIsTold() {
-  if (g_process.mode.load(std::memory_order_acquire) == Mode::kRecording) {
-    if (const OtherCalls calls; calls && IsVforkChild()) return;
-  }
-  g_ended_trace.store(g_process.trace_id, std::memory_order_relaxed);
-}
 
 // The last scan, and the end. Not `now`: the process may go on.
 void EndWith(format::EndReason reason, int status, const ScanCaller& caller, bool now) {
@@ -57,6 +49,18 @@ void EndWith(format::EndReason reason, int status, const ScanCaller& caller, boo
   if (now) stop.End();
 }
 
+// The same by exit() or quick_exit(): noted for the handlers of ours that are still to be called.
+// By _exit() it is not: so ends a child by vfork(), which cannot always be told from its parent.
+void EndForGood(format::EndReason reason, int status, const ScanCaller& caller) {
+  EndWith(reason, status, caller, /*now=*/true);
+  // Not by a child by vfork() that calls exit(): the end of its parent is still to be told. Where
+  // nothing is recorded any more that is not asked: a filter that ended it may forbid the call.
+  if (g_process.mode.load(std::memory_order_acquire) == Mode::kRecording) {
+    if (const OtherCalls calls; calls && IsVforkChild()) return;
+  }
+  g_ended_trace.store(g_process.trace_id, std::memory_order_relaxed);
+}
+
 ENTERED void AtExit(int status, void*) {
   if (EndIsTold()) return;
   g_at_exit.store(true, std::memory_order_relaxed);
@@ -64,16 +68,15 @@ ENTERED void AtExit(int status, void*) {
   const ScanCaller caller =
       CallerOfExit(reinterpret_cast<uintptr_t>(__builtin_return_address(0)),
                    frame + arch::kFrameAddressToCfa, *reinterpret_cast<const uintptr_t*>(frame));
-  EndWith(format::EndReason::kExit, status, caller, /*now=*/true);
-  NoteEndIsTold();
+  EndForGood(format::EndReason::kExit, status, caller);
 }
 
 ENTERED void AtQuickExit(void*) {
   if (EndIsTold()) return;
   g_at_quick_exit.store(true, std::memory_order_relaxed);
-  EndAtOnce(g_quick_exit_status.load(std::memory_order_relaxed),
-            MEMTRACE_KEPT_REGISTERS_ON_STACK());
-  NoteEndIsTold();
+  EndForGood(format::EndReason::kUnderscoreExit,
+             g_quick_exit_status.load(std::memory_order_relaxed),
+             {MEMTRACE_KEPT_REGISTERS_ON_STACK()});
 }
 
 }  // namespace
@@ -93,8 +96,7 @@ void ExitIsCalled(int status, const ScanCaller& caller) {
   // Our handler has run, or runs, and will not be called: for a signal's handler that leaves by
   // exit(), another thread, a child that was forked meanwhile.
   if (!g_at_exit.load(std::memory_order_relaxed)) return;
-  EndWith(format::EndReason::kExit, status, caller, /*now=*/true);
-  NoteEndIsTold();
+  EndForGood(format::EndReason::kExit, status, caller);
 }
 
 void EndAtOnce(int status, uintptr_t stack_pointer, bool now) {
@@ -105,8 +107,7 @@ void QuickExitIsCalled(int status, uintptr_t stack_pointer) {
   g_quick_exit_status.store(status, std::memory_order_relaxed);
   // As in ExitIsCalled().
   if (!g_at_quick_exit.load(std::memory_order_relaxed)) return;
-  EndAtOnce(status, stack_pointer);
-  NoteEndIsTold();
+  EndForGood(format::EndReason::kUnderscoreExit, status, {stack_pointer});
 }
 
 }  // namespace memtrace
