@@ -3,7 +3,7 @@
 // and the reader takes the end for what it was, premature.
 //
 // A vfork child shares its parent's memory: it must return to the parent's stack
-// only by exec or _exit, and WriteEnd does nothing in it.
+// only by exec or _exit, and NoteEnd does nothing in it.
 
 #include <errno.h>
 #include <stdarg.h>

@@ -30,7 +30,7 @@ namespace {
 
 // Writes the library's counters, and the record that ends the trace.
 void WriteLastRecords(format::EndReason reason, int status, const rusage& usage,
-                      bool doubtful = false) {
+                      const SignalsBlocked& calls) {
   AppendRecords<1024>([&](format::RecordEncoder& out) {
     unwind::UnwindCounters sum;
     uint64_t missed = g_process.missed_events.load(std::memory_order_relaxed);
@@ -74,7 +74,9 @@ void WriteLastRecords(format::EndReason reason, int status, const rusage& usage,
     out.Number(static_cast<uint64_t>(usage.ru_minflt));
     out.Number(static_cast<uint64_t>(usage.ru_majflt));
     out.Number(static_cast<uint64_t>(usage.ru_maxrss) * 1024);
-    if (doubtful) out.Number(1);
+    // Without calls who asks cannot be told: a child by vfork() that execs or ends has the memory
+    // of its parent. It does not call exit().
+    if (!calls && reason != format::EndReason::kExit) out.Number(1);
     out.End();
   }, TraceFile::Keep::kWhileNew);
 }
@@ -102,6 +104,54 @@ bool IsOfLaterThread(int tid, const ThreadState& state) {
              other.serial > state.serial;
   });
   return later;
+}
+
+// Writes what a reader wants of the end: the memory map, usage, thread names, counters, kEnd.
+// `current`: of the section that the caller has open; null: it has none.
+void WriteEnd(ThreadState* current, const SignalsBlocked& calls, format::EndReason reason,
+              int status) {
+  rusage usage = UsageBeforeFilter();
+  if (calls) {
+    const OwnFaultsScope faults;  // that are counted before the counters are written
+    if (current != nullptr) SampleUsageWithin(*current, calls);
+    WriteMemoryMap(format::MapReason::kEnd);
+    TakePageSnapshot(format::SnapshotReason::kEnd);
+    if (current != nullptr) current->events_to_stamp = 1;  // what follows is later
+    DrainFaults(DrainWhen::kNow);
+    sys::Getrusage(RUSAGE_SELF, &usage);
+    if (OwnPeakKb(usage.ru_maxrss) == 0) usage.ru_maxrss = PeakKbOfStatus();
+    WriteThreadNames();
+  }
+  const OwnFaultsScope faults;
+  WritePrivateRings(current);
+  WriteCrossCheckCounters();
+  WriteLastRecords(reason, status, usage, calls);
+}
+
+// The same of a trace that is full. For that there is room (TraceReserve::kLastWordsBytes, and
+// beyond MEMTRACE_MAX_BYTES).
+void WriteEndOfFullTrace(const SignalsBlocked& calls, format::EndReason reason, int status) {
+  rusage usage = UsageBeforeFilter();
+  if (calls) {
+    sys::Getrusage(RUSAGE_SELF, &usage);
+  } else if (g_switch.ended.load(std::memory_order_relaxed) == 0) {
+    return;  // a fork child, whose switch the kernel has wiped
+  }
+  WriteLastRecords(reason, status, usage, calls);
+}
+
+// Handlers jumped out of all the states that this thread has, where it could not be proven
+// (nested_section.h): no section is to be had. The process ends no less.
+bool HasNoStateLeft() {
+  return t_slot.mode == ThreadMode::kInside &&
+         g_switch.recording.load(std::memory_order_relaxed) != 0;
+}
+
+// The recording ended for want of room.
+bool IsTraceFull() {
+  const format::RecordingStop why = g_process.file.last_stop();
+  return g_process.mode.load(std::memory_order_acquire) == Mode::kOff &&
+         (why == format::RecordingStop::kMaxBytes || why == format::RecordingStop::kReserveUsedUp);
 }
 
 }  // namespace
@@ -133,66 +183,16 @@ void WriteThreadNames() {
   });
 }
 
-void WriteEnd(ThreadState* current, format::EndReason reason, int status) {
-  rusage usage = UsageBeforeFilter();
-  bool doubtful = false;
-  const SignalsBlocked calls;
-  if (calls) {
-    if (IsVforkChild()) return;
-    const OwnFaultsScope faults;
-    if (current != nullptr) SampleUsageWithin(*current, calls);
-    WriteMemoryMap(format::MapReason::kEnd);
-    TakePageSnapshot(format::SnapshotReason::kEnd);
-    if (current != nullptr) current->events_to_stamp = 1;  // what follows is later
-    DrainFaults(DrainWhen::kNow);
-    sys::Getrusage(RUSAGE_SELF, &usage);
-    if (OwnPeakKb(usage.ru_maxrss) == 0) usage.ru_maxrss = PeakKbOfStatus();
-    WriteThreadNames();
-  } else {
-    // Who asks cannot be told: a child by vfork() that execs or ends has the memory of its parent.
-    // It does not call exit().
-    doubtful = reason != format::EndReason::kExit;
-  }
-  const OwnFaultsScope faults;
-  WritePrivateRings(current);
-  WriteCrossCheckCounters();
-  WriteLastRecords(reason, status, usage, doubtful);
-}
-
 void NoteEnd(format::EndReason reason, int status) {
   const Section section;
-  if (section) {
-    WriteEnd(&section.state(), reason, status);
-    return;
-  }
-  // Handlers jumped out of all the states that this thread has, where it could not be proven
-  // (nested_section.h). The process ends no less.
-  if (t_slot.mode == ThreadMode::kInside &&
-      g_switch.recording.load(std::memory_order_relaxed) != 0) {
-    const SignalsBlocked no_handler;
-    const OwnCalls own;
-    WriteEnd(nullptr, reason, status);
-    return;
-  }
-  // If the recording ended for want of room, the trace tells the end of the process all the same:
-  // for that there is room (TraceReserve::kLastWordsBytes, and beyond MEMTRACE_MAX_BYTES).
-  const format::RecordingStop why = g_process.file.last_stop();
-  if (g_process.mode.load(std::memory_order_acquire) != Mode::kOff ||
-      (why != format::RecordingStop::kMaxBytes && why != format::RecordingStop::kReserveUsedUp)) {
-    return;
-  }
+  const bool recorded = section || HasNoStateLeft();
+  if (!recorded && !IsTraceFull()) return;
   const SignalsBlocked calls;
+  if (calls && IsVforkChild()) return;
+  if (section) return WriteEnd(&section.state(), calls, reason, status);
   const OwnCalls own;
-  if (!calls) {
-    // As in WriteEnd(). A fork child is told by its switch, which the kernel has wiped.
-    if (g_switch.ended.load(std::memory_order_relaxed) == 0) return;
-    WriteLastRecords(reason, status, UsageBeforeFilter(), reason != format::EndReason::kExit);
-    return;
-  }
-  if (IsVforkChild()) return;
-  rusage usage = {};
-  sys::Getrusage(RUSAGE_SELF, &usage);
-  WriteLastRecords(reason, status, usage);
+  if (recorded) return WriteEnd(nullptr, calls, reason, status);
+  WriteEndOfFullTrace(calls, reason, status);
 }
 
 }  // namespace memtrace

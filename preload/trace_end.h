@@ -8,18 +8,12 @@
 
 namespace memtrace {
 
-struct ThreadState;
-
-// Writes what a reader wants of the end: the memory map, usage, thread names,
-// counters, kEnd. May be called again; the last one counts. `current`: of the section that
-// the caller has open; null: it has none.
-void WriteEnd(ThreadState* current, format::EndReason reason, int status);
+// To be called in a function of the program that ends or replaces the process. Nothing is told of a
+// child by vfork(), nor where nothing is recorded; but of a trace that is full the end is.
+void NoteEnd(format::EndReason reason, int status);
 
 // The names of threads that got another one since the trace was told.
 void WriteThreadNames();
-
-// The same as WriteEnd() from a function of the program, if anything is recorded at all.
-void NoteEnd(format::EndReason reason, int status);
 
 }  // namespace memtrace
 
