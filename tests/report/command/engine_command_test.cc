@@ -35,6 +35,7 @@ namespace fs = std::filesystem;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using Words = std::vector<std::string>;
 
 constexpr char kMemtrace[] = MEMTRACE_BUILD_DIR "/bin/memtrace";
 constexpr char kStalledRead[] = MEMTRACE_BUILD_DIR "/tests/libstalled_read.so";
@@ -57,7 +58,7 @@ class EngineCommandTest : public testing::Test {
 
   std::string Path(const std::string& name) const { return directory_ / name; }
 
-  LongTraceFacts MakeTrace(const std::string& name, const LongTraceOptions& options) {
+  LongTraceFacts MakeTrace(const LongTraceOptions& options, const std::string& name = "long.mtr") {
     LongTraceFacts facts;
     const absl::Status status = WriteLongTrace(Path(name), options, &facts);
     EXPECT_TRUE(status.ok()) << status;
@@ -76,20 +77,37 @@ class EngineCommandTest : public testing::Test {
     file.write(reinterpret_cast<const char*>(&header), sizeof(header));
   }
 
-  // Standard output goes to the file `out`, the rest to where the test's goes.
-  void Start(const std::vector<std::string>& arguments, bool stalled, bool terminal, int at = 6) {
-    std::vector<std::string> words = {kMemtrace};
+  // The arguments of a report of long.mtr that makes no index.
+  Words Report(const Words& options, const std::string& jobs = "1") const {
+    Words words = {"report", "--index", "off", "--jobs", jobs};
+    words.insert(words.end(), options.begin(), options.end());
+    words.push_back(Path("long.mtr"));
+    return words;
+  }
+
+  struct Way {
+    bool stalled = false;   // it waits in the midst of the reading until GoOn()
+    bool terminal = false;  // what it does not write to standard output goes to one of its own
+    int at = 6;             // at which read it waits; 0: at none, but they are counted
+  };
+  // Standard output goes to the file `out`, the rest to where the test's goes. Of a run before this
+  // one nothing is left but its files.
+  void Start(const Words& arguments, const Way& way) {
+    fs::remove(Path("reached"));
+    fs::remove(Path("go"));
+    if (terminal_ >= 0) close(std::exchange(terminal_, -1));
+    Words words = {kMemtrace};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
-    process_ = terminal ? forkpty(&terminal_, nullptr, nullptr, nullptr) : fork();
+    process_ = way.terminal ? forkpty(&terminal_, nullptr, nullptr, nullptr) : fork();
     ASSERT_GE(process_, 0);
     if (process_ != 0) return;
     const int out = open(Path("out").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     dup2(out, STDOUT_FILENO);
-    if (stalled) {
-      setenv("STALL_AT", absl::StrCat(at).c_str(), 1);
+    if (way.stalled) {
+      setenv("STALL_AT", absl::StrCat(way.at).c_str(), 1);
       setenv("STALL_DIR", directory_.path().c_str(), 1);
       setenv("LD_PRELOAD", kStalledRead, 1);
       const char* asan = getenv("ASAN_OPTIONS");  // whose library wants to be the first
@@ -104,6 +122,11 @@ class EngineCommandTest : public testing::Test {
     while (!fs::exists(Path("reached"))) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   void GoOn() { std::ofstream(Path("go")) << "\n"; }
+  void InterruptAtTheStall() {
+    AwaitTheStall();
+    kill(process_, SIGINT);
+    GoOn();
+  }
 
   int Wait(struct rusage* usage = nullptr) {
     int status = 0;
@@ -121,21 +144,20 @@ class EngineCommandTest : public testing::Test {
     return text;  // EIO: nobody has it open any more
   }
 
+  nlohmann::json Json() const { return nlohmann::json::parse(Content(Path("out"))); }
+
   TempDir directory_;
   pid_t process_ = -1;
   int terminal_ = -1;
 };
 
 TEST_F(EngineCommandTest, AnyNumberOfJobsGivesTheSameBytes) {
-  LongTraceOptions options;
-  options.events = 300'000;
-  options.threads = 5;
-  options.live_blocks = 5000;
-  options.sites = 300;
-  const LongTraceFacts facts = MakeTrace("long.mtr", options);
+  constexpr uint64_t kEvents = 300'000;
+  const LongTraceFacts facts =
+      MakeTrace({.events = kEvents, .threads = 5, .live_blocks = 5000, .sites = 300});
   std::string one;
   for (const char* jobs : {"1", "2", "3", "8"}) {
-    Start({"report", "--index", "off", "--format", "json", "--jobs", jobs, Path("long.mtr")}, false, false);
+    Start(Report({"--format", "json"}, jobs), {});
     EXPECT_EQ(Wait(), 0);
     const std::string json = Content(Path("out"));
     if (one.empty()) one = json;
@@ -148,14 +170,14 @@ TEST_F(EngineCommandTest, AnyNumberOfJobsGivesTheSameBytes) {
   EXPECT_EQ(report["totals"]["live_bytes"], facts.live_bytes);
   EXPECT_EQ(report["totals"]["live_blocks"], facts.live_blocks);
   EXPECT_EQ(report["totals"]["peak_live_bytes"], facts.peak_live_bytes);
-  EXPECT_EQ(report["coverage"]["events"], options.events);
+  EXPECT_EQ(report["coverage"]["events"], kEvents);
   EXPECT_EQ(report["coverage"]["unknown_frees"], 0);
   EXPECT_EQ(report["coverage"]["interrupted"], false);
 }
 
 TEST_F(EngineCommandTest, JobsMustBeANumberOfThreads) {
   for (const char* jobs : {"257", "-1", "many"}) {
-    Start({"report", "--index", "off", "--jobs", jobs, "x.mtr"}, false, true);
+    Start(Report({}, jobs), {.terminal = true});
     const std::string said = ReadTerminal();
     EXPECT_EQ(WEXITSTATUS(Wait()), 2);
     EXPECT_THAT(said, HasSubstr("--jobs: "));
@@ -167,16 +189,12 @@ TEST_F(EngineCommandTest, MemoryDoesNotGrowWithTheEvents) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "what was freed stays in memory for a while";
 #endif
-  LongTraceOptions options;
-  options.threads = 2;
-  options.live_blocks = 20'000;
-  options.sites = 1000;
-  options.level = 1;
+  LongTraceOptions options = {.threads = 2, .live_blocks = 20'000, .sites = 1000, .level = 1};
   long kilobytes[2];
   for (const int i : {0, 1}) {
     options.events = i == 0 ? 4'000'000 : 20'000'000;
-    MakeTrace("long.mtr", options);
-    Start({"report", "--index", "off", "--table", "summary", "--jobs", "2", Path("long.mtr")}, false, false);
+    MakeTrace(options);
+    Start(Report({"--table", "summary"}, "2"), {});
     struct rusage usage;
     EXPECT_EQ(Wait(&usage), 0);
     kilobytes[i] = usage.ru_maxrss;
@@ -188,10 +206,8 @@ TEST_F(EngineCommandTest, MemoryDoesNotGrowWithTheEvents) {
 }
 
 TEST_F(EngineCommandTest, ShowsProgressOnATerminal) {
-  LongTraceOptions options;
-  options.events = 3'000'000;
-  MakeTrace("long.mtr", options);
-  Start({"report", "--index", "off", "--jobs", "1", Path("long.mtr")}, true, true);
+  MakeTrace({.events = 3'000'000});
+  Start(Report({}), {.stalled = true, .terminal = true});
   AwaitTheStall();
   // Nothing is shown of what takes less than a second.
   std::this_thread::sleep_for(std::chrono::milliseconds(1100));
@@ -205,13 +221,10 @@ TEST_F(EngineCommandTest, ShowsProgressOnATerminal) {
 }
 
 TEST_F(EngineCommandTest, CtrlCReportsWhatWasRead) {
-  LongTraceOptions options;
-  options.events = 3'000'000;
-  MakeTrace("long.mtr", options);
+  constexpr uint64_t kEvents = 3'000'000;
+  MakeTrace({.events = kEvents});
   for (const char* jobs : {"1", "3"}) {
-    fs::remove(Path("reached"));
-    fs::remove(Path("go"));
-    Start({"report", "--index", "off", "--jobs", jobs, "--format", "json", Path("long.mtr")}, true, true);
+    Start(Report({"--format", "json"}, jobs), {.stalled = true, .terminal = true});
     AwaitTheStall();
     ASSERT_EQ(write(terminal_, "\x03", 1), 1);
     // The terminal shows it when it has told the process.
@@ -224,27 +237,21 @@ TEST_F(EngineCommandTest, CtrlCReportsWhatWasRead) {
     EXPECT_EQ(WEXITSTATUS(status), 130);
     EXPECT_THAT(said, ContainsRegex("memtrace: the reading was interrupted: this is of the first "
                                     "[0-9.]+ % of the events, up to [0-9.]+ s"));
-    const auto report = nlohmann::json::parse(Content(Path("out")));
+    const auto report = Json();
     EXPECT_EQ(report["coverage"]["interrupted"], true);
     const double share = report["coverage"]["read_share"];
     EXPECT_LT(share, 0.95);
     EXPECT_THAT(report["coverage"]["notes"].dump(), HasSubstr("the reading was interrupted"));
     const uint64_t events = report["coverage"]["events"];
-    EXPECT_LT(events, options.events);
+    EXPECT_LT(events, kEvents);
     EXPECT_EQ(report["range"]["whole"], false);
-    close(terminal_);
-    terminal_ = -1;
   }
 }
 
 TEST_F(EngineCommandTest, TheTextSaysThatItWasInterrupted) {
-  LongTraceOptions options;
-  options.events = 1'000'000;
-  MakeTrace("long.mtr", options);
-  Start({"report", "--index", "off", "--jobs", "1", Path("long.mtr")}, true, false);
-  AwaitTheStall();
-  kill(process_, SIGINT);
-  GoOn();
+  MakeTrace({.events = 1'000'000});
+  Start(Report({}), {.stalled = true});
+  InterruptAtTheStall();
   EXPECT_EQ(WEXITSTATUS(Wait()), 130);
   const std::string text = Content(Path("out"));
   EXPECT_THAT(text, ContainsRegex("! the reading was interrupted: this is of the"));
@@ -254,109 +261,82 @@ TEST_F(EngineCommandTest, TheTextSaysThatItWasInterrupted) {
 
 // Sites that are chosen by names need a second reading, which is no longer than the first.
 TEST_F(EngineCommandTest, TheSecondReadingMayBeInterruptedAsWell) {
-  LongTraceOptions options;
-  options.events = 1'000'000;
-  MakeTrace("long.mtr", options);
-  const std::vector<std::string> one = {"report", "--index", "off", "--jobs", "1", "--format", "json", Path("long.mtr")};
-  Start(one, true, false, 0);
+  MakeTrace({.events = 1'000'000});
+  Start(Report({"--format", "json"}), {.stalled = true, .at = 0});
   ASSERT_EQ(WEXITSTATUS(Wait()), 0);
   const int reads = std::stoi(Content(Path("reads")));
   ASSERT_GT(reads, 8);
-  std::vector<std::string> two = one;
-  two.insert(two.end(), {"--match", "."});
-  Start(two, true, false, reads + reads / 2);
-  AwaitTheStall();
-  kill(process_, SIGINT);
-  GoOn();
+  Start(Report({"--format", "json", "--match", "."}), {.stalled = true, .at = reads + reads / 2});
+  InterruptAtTheStall();
   EXPECT_EQ(WEXITSTATUS(Wait()), 130);
-  const auto report = nlohmann::json::parse(Content(Path("out")));
+  const auto report = Json();
   EXPECT_EQ(report["coverage"]["interrupted"], true);
   EXPECT_LT(double{report["coverage"]["read_share"]}, 0.95);
 }
 
 TEST_F(EngineCommandTest, BeforeTheBeginOfARangeThereIsNothingToReport) {
-  LongTraceOptions options;
-  options.events = 1'000'000;
-  MakeTrace("long.mtr", options);
-  Start({"report", "--index", "off", "--jobs", "1", "--from", "99%", Path("long.mtr")}, true, false);
-  AwaitTheStall();
-  kill(process_, SIGINT);
-  GoOn();
+  MakeTrace({.events = 1'000'000});
+  Start(Report({"--from", "99%"}), {.stalled = true});
+  InterruptAtTheStall();
   EXPECT_EQ(WEXITSTATUS(Wait()), 130);
   EXPECT_EQ(Content(Path("out")), "");
 }
 
 // The second of two traces is the long one.
 TEST_F(EngineCommandTest, CtrlCReportsTheTracesThatWereRead) {
-  LongTraceOptions options;
-  options.events = 10'000;
-  MakeTrace("a.mtr", options);
-  options.events = 3'000'000;
-  MakeTrace("b.mtr", options);
-  std::vector<std::string> both = {"report", "--jobs", "1", "--format", "json", Path("a.mtr"),
-                                   Path("b.mtr")};
+  MakeTrace({.events = 10'000}, "a.mtr");
+  MakeTrace({.events = 3'000'000}, "b.mtr");
+  Words both = {"report", "--jobs", "1", "--format", "json", Path("a.mtr"), Path("b.mtr")};
   GiveAnotherId("b.mtr");
-  Start(both, true, false, 0);
+  Start(both, {.stalled = true, .at = 0});
   ASSERT_EQ(WEXITSTATUS(Wait()), 0);
-  ASSERT_EQ(nlohmann::json::parse(Content(Path("out")))["coverage"]["interrupted"], false);
+  ASSERT_EQ(Json()["coverage"]["interrupted"], false);
   const int reads = std::stoi(Content(Path("reads")));
-  Start(both, true, false, reads * 2 / 3);
-  AwaitTheStall();
-  kill(process_, SIGINT);
-  GoOn();
+  Start(both, {.stalled = true, .at = reads * 2 / 3});
+  InterruptAtTheStall();
   EXPECT_EQ(WEXITSTATUS(Wait()), 130);
-  const auto report = nlohmann::json::parse(Content(Path("out")));
+  const auto report = Json();
   EXPECT_EQ(report["coverage"]["interrupted"], true);
   EXPECT_EQ(report["coverage"]["not_read"], 1);
   EXPECT_EQ(report["coverage"]["traces"], 1);
   EXPECT_EQ(report["coverage"]["events"], 10'000);
 
   // Of one that was not read to its end there is nothing.
-  fs::remove(Path("reached"));
-  fs::remove(Path("go"));
   std::swap(both[5], both[6]);
-  Start(both, true, false, reads / 2);
-  AwaitTheStall();
-  kill(process_, SIGINT);
-  GoOn();
+  Start(both, {.stalled = true, .at = reads / 2});
+  InterruptAtTheStall();
   EXPECT_EQ(WEXITSTATUS(Wait()), 130);
   EXPECT_EQ(Content(Path("out")), "");
 }
 
 // The pass that makes an index is read like any other.
 TEST_F(EngineCommandTest, CtrlCWhileTheIndexIsMadeReportsWhatWasRead) {
-  LongTraceOptions options;
-  options.events = 3'000'000;
-  MakeTrace("long.mtr", options);
+  constexpr uint64_t kEvents = 3'000'000;
+  MakeTrace({.events = kEvents});
   for (const char* question : {"--to=99%", "--series"}) {
-    fs::remove(Path("reached"));
-    fs::remove(Path("go"));
     Start({"report", "--index", Path("kept"), "--jobs", "1", "--format", "json", question,
-           Path("long.mtr")}, true, false, 12);
-    AwaitTheStall();
-    kill(process_, SIGINT);
-    GoOn();
+           Path("long.mtr")},
+          {.stalled = true, .at = 12});
+    InterruptAtTheStall();
     EXPECT_EQ(WEXITSTATUS(Wait()), 130) << question;
     EXPECT_TRUE(fs::is_empty(Path("kept")));
-    const auto json = nlohmann::json::parse(Content(Path("out")));
+    const auto json = Json();
     if (question == std::string("--series")) {
       EXPECT_GT(json["sites"].size(), 0u);
     } else {
       EXPECT_EQ(json["coverage"]["interrupted"], true);
       const double share = json["coverage"]["read_share"], events = json["coverage"]["events"];
       EXPECT_GT(share, 0.01);
-      EXPECT_NEAR(events / static_cast<double>(options.events), share, 0.03);
+      EXPECT_NEAR(events / static_cast<double>(kEvents), share, 0.03);
     }
   }
 }
 
 // It was not read that there is none.
 TEST_F(EngineCommandTest, BeforeTheScanThatIsAskedForThereIsNothingToReport) {
-  LongTraceOptions options;
-  options.events = 1'000'000;
-  MakeTrace("long.mtr", options);
+  MakeTrace({.events = 1'000'000});
   std::ofstream(Path("known.supp")) << "{\n  known\n  Memcheck:Leak\n  fun:malloc\n}\n";
-  for (const std::vector<std::string>& question : std::vector<std::vector<std::string>>{
+  for (const Words& question : std::vector<Words>{
            {"--tables", "leaks", "--scan", "1"},
            {"--suppressions", Path("known.supp")},
            {"--graph"},
@@ -364,15 +344,8 @@ TEST_F(EngineCommandTest, BeforeTheScanThatIsAskedForThereIsNothingToReport) {
            {"--who-points-at", "0x1000"},
            {"--format", "valgrind"},
            {"--format", "valgrind-xml"}}) {
-    fs::remove(Path("reached"));
-    fs::remove(Path("go"));
-    std::vector<std::string> words = {"report", "--index", "off", "--jobs", "1"};
-    words.insert(words.end(), question.begin(), question.end());
-    words.push_back(Path("long.mtr"));
-    Start(words, true, true);
-    AwaitTheStall();
-    kill(process_, SIGINT);
-    GoOn();
+    Start(Report(question), {.stalled = true, .terminal = true});
+    InterruptAtTheStall();
     const std::string said = ReadTerminal();
     EXPECT_EQ(WEXITSTATUS(Wait()), 130) << question[0];
     EXPECT_THAT(said, HasSubstr("memtrace: the reading was interrupted before it came to what was "
@@ -381,32 +354,23 @@ TEST_F(EngineCommandTest, BeforeTheScanThatIsAskedForThereIsNothingToReport) {
       EXPECT_THAT(said, Not(HasSubstr(not_known))) << question[0];
     }
     EXPECT_EQ(Content(Path("out")), "");
-    close(terminal_);
-    terminal_ = -1;
   }
 }
 
 // A report that needs no scan is of what was read, and says as much of the scans.
 TEST_F(EngineCommandTest, InterruptedItDoesNotSayThatNoScanWasTaken) {
-  LongTraceOptions options;
-  options.events = 1'000'000;
-  MakeTrace("long.mtr", options);
-  Start({"report", "--index", "off", "--jobs", "1", "--format", "json", Path("long.mtr")}, true,
-        false);
-  AwaitTheStall();
-  kill(process_, SIGINT);
-  GoOn();
+  MakeTrace({.events = 1'000'000});
+  Start(Report({"--format", "json"}), {.stalled = true});
+  InterruptAtTheStall();
   EXPECT_EQ(WEXITSTATUS(Wait()), 130);
-  const auto report = nlohmann::json::parse(Content(Path("out")));
+  const auto report = Json();
   EXPECT_EQ(report["leak_scan"], nullptr);
   EXPECT_EQ(report["no_leak_scan"], "the reading was interrupted, and had come to none");
 }
 
 TEST_F(EngineCommandTest, ASecondCtrlCEndsItAtOnce) {
-  LongTraceOptions options;
-  options.events = 1'000'000;
-  MakeTrace("long.mtr", options);
-  Start({"report", "--index", "off", "--jobs", "2", Path("long.mtr")}, true, false);
+  MakeTrace({.events = 1'000'000});
+  Start(Report({}, "2"), {.stalled = true});
   AwaitTheStall();
   // Two that come together count as one.
   int status = 0;
