@@ -103,7 +103,7 @@ void HeapModel::DropPending(size_t stream, WaitList& waits) {
   const uint64_t address = std::exchange(threads_[stream].pending, 0);
   if (address == 0) return;
   if (std::exchange(threads_[stream].pending_is_debt, false)) {
-    if (OwesFree(stream, address)) debts_.erase(address);
+    doubts_.ForgetDebt(stream, address);
     return;
   }
   HeldBlock* block = FindInLimbo(address);

@@ -71,6 +71,7 @@
 #include "report/model/custom_blocks.h"
 #include "report/model/heap_site.h"
 #include "report/model/live_table.h"
+#include "report/model/order_doubts.h"
 #include "report/trace/event_order.h"
 #include "report/trace/stack_table.h"
 #include "report/usage/block_filter.h"
@@ -140,7 +141,9 @@ class HeapModel {
       CountFailure(stream, alloc, when.time);
       return true;
     }
-    if (!debts_.empty() && !force && OwesFree(stream, alloc.address)) [[unlikely]] return false;
+    if (doubts_.has_debts() && !force && doubts_.Owes(stream, alloc.address)) [[unlikely]] {
+      return false;
+    }
     bool inserted;
     HeldBlock* block = table_.FindOrInsert(alloc.address, &inserted);
     if (!inserted) [[unlikely]] {
@@ -149,7 +152,7 @@ class HeapModel {
     }
     Place(stream, block, alloc, when.time);
     waits.Changed(alloc.address);
-    if (!debts_.empty()) [[unlikely]] PayDebt(stream, block, when);
+    if (doubts_.has_debts()) [[unlikely]] PayDebt(stream, block, when);
     return true;
   }
 
@@ -243,7 +246,7 @@ class HeapModel {
   static constexpr size_t kMostOfForkedChild = 4096;  // which frees what its parent allocated
   const std::vector<UnknownFree>& first_unknown_frees() const { return first_unknown_frees_; }
   // Whether there are events whose order is not known yet.
-  bool has_doubts() const { return !debts_.empty() || !shadows_.empty(); }
+  bool has_doubts() const { return doubts_.has_debts() || !shadows_.empty(); }
 
   // Ends the current interval of the series of sites and threads, `run_ns` after
   // the begin of the range.
@@ -509,35 +512,12 @@ class HeapModel {
     uint64_t second_high;  // not later than this, the other one was allocated
     bool surely_first;     // this one was allocated before the other
   };
-  // A free of a block that was not there.
-  struct Debt {
-    size_t stream;
-    uint64_t time;
-    uint64_t high;
-  };
-  // A recent free that may have been meant for a later block: by another thread than
-  // the block's, or at a time that is not well known.
-  struct DoubtfulFree {
-    uint64_t address;
-    Debt debt;  // that it would have been
-  };
-  static constexpr size_t kDoubtfulFrees = 1 << 14;
-  static constexpr uint64_t kLongSpanNs = 4000;
+  using Debt = OrderDoubts::Debt;
+  static constexpr uint64_t kLongSpanNs = 4000;  // the time of an event is not well known
 
   void RememberFree(size_t stream, uint64_t address, EventTime when) {
     if (threads_.size() < 2 || options_.exact) return;
-    if (doubtful_frees_.empty()) doubtful_frees_.resize(kDoubtfulFrees);
-    doubtful_frees_[DoubtIndex(address)] = {address, {stream, when.time, when.high}};
-  }
-  static size_t DoubtIndex(uint64_t address) {
-    return (address >> 4) * 0x9e3779b97f4a7c15 >> 50;
-  }
-  static_assert(kDoubtfulFrees == size_t{1} << (64 - 50));
-
-  // The stream freed this address, and what it freed is still to come.
-  bool OwesFree(size_t stream, uint64_t address) const {
-    const auto debt = debts_.find(address);
-    return debt != debts_.end() && debt->second.stream == stream;
+    doubts_.RememberFree(address, {stream, when.time, when.high});
   }
   void Collide(size_t stream, const HeldBlock& block, EventTime when);
   bool FreeShadowed(size_t stream, HeldBlock* block, EventTime when);
@@ -590,11 +570,7 @@ class HeapModel {
   std::vector<SampledSum> sampled_;       // by site, of what it allocated; only of a sample
   std::vector<uint32_t> site_of_stack_;   // by StackId; the first of a chain
   absl::flat_hash_map<uint64_t, Shadow> shadows_;  // by address
-  absl::flat_hash_map<uint64_t, Debt> debts_;      // by address
-  std::vector<DoubtfulFree> doubtful_frees_;             // by DoubtIndex(), the latest
-  size_t look_through_debts_at_ = 4096;
-  absl::flat_hash_map<uint64_t, uint64_t> spare_frees_;    // address -> time, written off
-  absl::flat_hash_map<uint64_t, uint64_t> missing_frees_;  // address -> time, of blocks
+  OrderDoubts doubts_;
   HeapCounters counters_;
   SizeHistogram sizes_;
   uint64_t event_ = 0;                    // changes of sites so far

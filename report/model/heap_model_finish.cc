@@ -20,8 +20,8 @@ double UnitOf(uint64_t sample_bytes) {
 void HeapModel::Finish(Analysis* analysis) {
   WaitList nobody;
   for (size_t stream = 0; stream < threads_.size(); ++stream) ForgetPending(stream, nobody);
-  for (const auto& [address, debt] : debts_) WriteOff(address, debt);
-  debts_.clear();
+  doubts_.WriteOffAllDebts(
+      [this](uint64_t address, const Debt& debt) { WriteOff(address, debt); });
   // Two blocks cannot be live at one address. In order, because blocks of a pool that lie in
   // several end with the first of these.
   std::vector<uint64_t> in_shadow;

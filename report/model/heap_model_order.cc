@@ -1,37 +1,11 @@
 // A HeapModel's events whose order is not known: blocks in the shadow of others, debts, frees that
 // the trace lacks. heap_model.h has the rules.
 
-#include <algorithm>
+#include <optional>
 
 #include "report/model/heap_model.h"
 
 namespace memtrace::report {
-namespace {
-
-// A block this much older than an alloc of the same address was freed in between,
-// though the trace does not say so: no thread lags so far behind the others.
-constexpr uint64_t kReorderNs = 100'000'000;
-
-using TimeOfAddress = absl::flat_hash_map<uint64_t, uint64_t>;
-
-bool TakePartner(uint64_t address, uint64_t time, TimeOfAddress* times) {
-  const auto at = times->find(address);
-  if (at == times->end()) return false;
-  const bool near = std::max(at->second, time) - std::min(at->second, time) <= kReorderNs;
-  times->erase(at);
-  return near;
-}
-
-void KeepForPartner(uint64_t address, uint64_t time, TimeOfAddress* times) {
-  constexpr size_t kMost = 1 << 16;
-  if (times->size() >= kMost) {
-    absl::erase_if(*times, [&](const auto& each) { return each.second + kReorderNs < time; });
-    if (times->size() >= kMost) return;
-  }
-  (*times)[address] = time;
-}
-
-}  // namespace
 
 // An alloc of a live address that had to be taken: the caller overwrites `block`.
 void HeapModel::Collide(size_t stream, const HeldBlock& block, EventTime when) {
@@ -44,6 +18,7 @@ void HeapModel::Collide(size_t stream, const HeldBlock& block, EventTime when) {
     shadows_.erase(old);
   }
   const bool limbo = block.has(HeldBlock::kLimbo);  // then its own thread will free it
+  // An older one was freed in between, though the trace does not say so.
   const bool recent = block.time_ns + kReorderNs >= when.low;
   if (limbo || (!options_.exact && block.thread != stream && recent)) {
     const bool surely_first =
@@ -82,53 +57,24 @@ bool HeapModel::FreeShadowed(size_t stream, HeldBlock* block, EventTime when) {
 }
 
 void HeapModel::AddDebt(size_t stream, uint64_t address, EventTime when) {
-  Debt debt{stream, when.time, when.high};
-  if (options_.exact) {
-    WriteOff(address, debt);
-    return;
-  }
-  if (!doubtful_frees_.empty()) {
-    DoubtfulFree& last = doubtful_frees_[DoubtIndex(address)];
-    const bool may_be_later = last.debt.high >= when.low && last.debt.stream != stream;
-    if (last.address == address && may_be_later) {
-      debt = last.debt;
-      last = {};
-    }
-  }
-  const auto [at, added] = debts_.try_emplace(address, debt);
-  if (!added) {
-    WriteOff(address, at->second);
-    at->second = debt;
-  }
-  if (debts_.size() < look_through_debts_at_) return;
-  // In a fork child there may be as many as the parent had blocks.
-  absl::erase_if(debts_, [&](const auto& debt) {
-    const uint64_t last = std::max(debt.second.time, debt.second.high);
-    if (last == UINT64_MAX || last + kReorderNs >= when.low) return false;
-    WriteOff(debt.first, debt.second);
-    return true;
-  });
-  look_through_debts_at_ = std::max<size_t>(4096, debts_.size() * 2);
+  const Debt debt{stream, when.time, when.high};
+  if (options_.exact) return WriteOff(address, debt);
+  doubts_.AddDebt(address, debt, when.low,
+                  [this](uint64_t owed, const Debt& unpaid) { WriteOff(owed, unpaid); });
 }
 
 // `block` was allocated just now. Was it freed before that?
 void HeapModel::PayDebt(size_t stream, HeldBlock* block, EventTime when) {
-  const auto at = debts_.find(block->address());
-  if (at == debts_.end()) return;
-  const Debt debt = at->second;
-  debts_.erase(at);
+  const std::optional<Debt> debt = doubts_.TakeDebt(block->address());
+  if (!debt.has_value()) return;
   // The order of events of one thread is known.
   const bool may_be_earlier =
-      debt.stream != stream &&
-      (debt.high == UINT64_MAX || when.low <= debt.high + options_.slack_ns);
-  if (!may_be_earlier) {
-    WriteOff(block->address(), debt);
-    return;
-  }
+      debt->stream != stream &&
+      (debt->high == UINT64_MAX || when.low <= debt->high + options_.slack_ns);
+  if (!may_be_earlier) return WriteOff(block->address(), *debt);
   // It may have been too early again: for the next block at this address.
-  if (!doubtful_frees_.empty())
-    doubtful_frees_[DoubtIndex(block->address())] = {block->address(), debt};
-  CountFree(*block, debt.stream, debt.time, false);
+  doubts_.RememberAlso(block->address(), *debt);
+  CountFree(*block, debt->stream, debt->time, false);
   const auto shadow = shadows_.find(block->address());
   if (shadow != shadows_.end()) {
     LiveTable::Replace(block, shadow->second.block);
@@ -141,7 +87,7 @@ void HeapModel::PayDebt(size_t stream, HeldBlock* block, EventTime when) {
 // Nobody can have allocated what it freed.
 void HeapModel::WriteOff(uint64_t address, const Debt& debt) {
   if (!InRange(debt.time) || !threads_[debt.stream].selected) return;
-  if (TakePartner(address, debt.time, &missing_frees_)) {
+  if (doubts_.TakeUnseen(address, debt.time)) {
     --unseen_frees_;
     ++unordered_;
     return;
@@ -150,13 +96,13 @@ void HeapModel::WriteOff(uint64_t address, const Debt& debt) {
   if (first_unknown_frees_.size() < (options_.forked ? kMostOfForkedChild : kMostUnknownFrees)) {
     first_unknown_frees_.push_back({address, debt.stream});
   }
-  if (threads_.size() > 1 && !options_.of_lines) KeepForPartner(address, debt.time, &spare_frees_);
+  if (threads_.size() > 1 && !options_.of_lines) doubts_.KeepWrittenOff(address, debt.time);
 }
 
 // A block at `address` was not freed, as far as the order goes that was found.
 void HeapModel::CountUnseenFree(uint64_t address, uint64_t time) {
   if (!InRange(time)) return;
-  if (TakePartner(address, time, &spare_frees_)) {
+  if (doubts_.TakeWrittenOff(address, time)) {
     --unknown_frees_;
     std::erase_if(first_unknown_frees_,
                   [&](const UnknownFree& free) { return free.address == address; });
@@ -164,7 +110,7 @@ void HeapModel::CountUnseenFree(uint64_t address, uint64_t time) {
     return;
   }
   ++unseen_frees_;
-  if (threads_.size() > 1 && !options_.of_lines) KeepForPartner(address, time, &missing_frees_);
+  if (threads_.size() > 1 && !options_.of_lines) doubts_.KeepUnseen(address, time);
 }
 
 HeldBlock* HeapModel::FindInLimbo(uint64_t address) {

@@ -36,8 +36,8 @@ class HeapRun {
  public:
   static bool Suits(const HeapModel& model, size_t stream) {
     return model.everything_ && model.options_.exact && model.options_.sample_bytes == 0 &&
-           model.options_.watch == nullptr && model.custom_ == nullptr && model.shadows_.empty() &&
-           model.debts_.empty() && !model.threads_[stream].leaks_disabled &&
+           model.options_.watch == nullptr && model.custom_ == nullptr && !model.has_doubts() &&
+           !model.threads_[stream].leaks_disabled &&
            model.threads_[stream].first_time_ns != UINT64_MAX;
   }
 

@@ -138,6 +138,27 @@ void UsageFold::Fold(Archive& archive) {
 }
 
 template <typename Archive>
+void OrderDoubts::Fold(Archive& archive, size_t streams) {
+  archive(debts_, look_through_debts_at_, written_off_, unseen_);
+  for (const auto& [address, debt] : debts_) archive.Check(debt.stream < streams);
+  std::vector<std::pair<uint32_t, DoubtfulFree>> doubtful;
+  for (size_t i = 0; !Archive::kReads && i < doubtful_frees_.size(); ++i) {
+    if (doubtful_frees_[i].address != 0) {
+      doubtful.emplace_back(static_cast<uint32_t>(i), doubtful_frees_[i]);
+    }
+  }
+  archive(doubtful);
+  if constexpr (Archive::kReads) {
+    if (!doubtful.empty()) doubtful_frees_.resize(kDoubtfulFrees);
+    for (const auto& [at, free] : doubtful) {
+      archive.Check(at < doubtful_frees_.size() && free.debt.stream < streams);
+      if (!archive.ok()) return;
+      doubtful_frees_[at] = free;
+    }
+  }
+}
+
+template <typename Archive>
 void HeapModel::Fold(Archive& archive) {
   std::vector<HeldBlock> blocks;
   if constexpr (!Archive::kReads) {
@@ -149,17 +170,8 @@ void HeapModel::Fold(Archive& archive) {
   }
   FoldBlocks(archive, blocks);
 
-  archive(threads_, leaks_were_disabled_, shadows_, debts_, look_through_debts_at_, spare_frees_,
-          missing_frees_);
-  std::vector<std::pair<uint32_t, DoubtfulFree>> doubtful;
-  if constexpr (!Archive::kReads) {
-    for (size_t i = 0; i < doubtful_frees_.size(); ++i) {
-      if (doubtful_frees_[i].address != 0) {
-        doubtful.emplace_back(static_cast<uint32_t>(i), doubtful_frees_[i]);
-      }
-    }
-  }
-  archive(doubtful);
+  archive(threads_, leaks_were_disabled_, shadows_);
+  doubts_.Fold(archive, threads_.size());
 
   for (size_t i = 1; i < sites_.size() && archive.ok(); ++i) {
     // The reader knows already which site this is.
@@ -204,13 +216,6 @@ void HeapModel::Fold(Archive& archive) {
       thread.selected = options_.threads.empty() || options_.threads.contains(thread.serial);
     }
     for (const auto& [address, shadow] : shadows_) archive.Check(is_block(shadow.block));
-    for (const auto& [address, debt] : debts_) archive.Check(debt.stream < threads_.size());
-    if (!doubtful.empty()) doubtful_frees_.resize(kDoubtfulFrees);
-    for (const auto& [at, free] : doubtful) {
-      archive.Check(at < doubtful_frees_.size() && free.debt.stream < threads_.size());
-      if (!archive.ok()) return;
-      doubtful_frees_[at] = free;
-    }
     for (const auto& [site, moves] : usage_.moves())
       archive.Check(site > 0 && site < sites_.size());
     for (const auto& [threads, exchange] : usage_.exchanges()) {
@@ -255,8 +260,7 @@ void HeapModel::ForgetFigures() {
     thread.first_time_ns = UINT64_MAX;
     thread.last_time_ns = 0;
   }
-  spare_frees_.clear();
-  missing_frees_.clear();
+  doubts_.ForgetPartners();
   for (size_t i = 1; i < sites_.size(); ++i) {
     HeapSite fresh;
     fresh.stack = sites_[i].stack;
