@@ -211,7 +211,7 @@ class DiffText {
     std::vector<TextTable::Column> columns = {{"change"}, {"old"}, {"new"}};
     if (wide_) columns.insert(columns.end(), {{""}, {"blocks"}, {"fingerprint", /*left=*/true}});
     TextTable table(std::move(columns), "caller");
-    const size_t shown = text_.full ? rows.size() : std::min(text_.top, rows.size());
+    const size_t shown = text_.Shown(rows.size());
     std::vector<std::string> stacks;
     for (size_t i = 0; i < shown; ++i) {
       const DiffRow& row = *rows[i];

@@ -91,7 +91,7 @@ std::string SitesTable(const ReportView& view, const TextOptions& options) {
   columns.push_back({"by malloc"});
   columns.push_back({"touched by", true});
   TextTable table(std::move(columns), "allocated by");
-  const size_t shown = options.full ? sites.size() : std::min(options.top, sites.size());
+  const size_t shown = options.Shown(sites.size());
   for (size_t i = 0; i < shown; ++i) {
     const FaultSite& site = *sites[i];
     std::vector<std::string> cells = {words::Count(site.faults.minor)};
@@ -147,7 +147,7 @@ std::string MappingsTable(const ReportView& view, const TextOptions& options) {
   TextTable table({{"minor", false, true}, {"major"}, {"touched by", true}},
                   "mapped by the program in");
   const size_t all = details.mappings.size();
-  const size_t shown = options.full ? all : std::min(options.top, all);
+  const size_t shown = options.Shown(all);
   for (size_t i = 0; i < shown; ++i) {
     const FaultMapping& mapping = details.mappings[i];
     table.AddRow({words::Count(mapping.faults.minor), words::Count(mapping.faults.major),
@@ -167,7 +167,7 @@ std::string PlacesTable(const FaultDetails& details, const TextOptions& options)
   if (details.places.empty()) return "";
   TextTable table({{"minor", false, true}, {"major"}, {"other memory", true}}, "of");
   const size_t all = details.places.size();
-  const size_t shown = options.full ? all : std::min(options.top, all);
+  const size_t shown = options.Shown(all);
   for (size_t i = 0; i < shown; ++i) {
     const FaultPlace& place = details.places[i];
     table.AddRow({words::Count(place.faults.minor), words::Count(place.faults.major),

@@ -131,7 +131,7 @@ std::string GrowingText(const ReportView& view, const TextOptions& options) {
   };
   TextTable table({{"grows by"}, {"an alloc."}, {"confidence"}, {"live"}, {"freed", true}},
                   "caller");
-  const size_t shown = options.full ? groups.size() : std::min(options.top, groups.size());
+  const size_t shown = options.Shown(groups.size());
   for (size_t i = 0; i < shown; ++i) {
     const GrowingGroup& group = groups[i];
     table.AddRow({about(PerTime(group.bytes_per_s)),

@@ -68,7 +68,7 @@ std::string PeakSites(const ReportView& view, const TextOptions& options) {
   SortGroups(view, SortColumn::kPeak, &groups);
   const Numbers numbers(view, options.style);
   TextTable table({{"at the peak"}, {"share"}, {"blocks"}}, "caller");
-  const size_t shown = options.full ? groups.size() : std::min(options.top, groups.size());
+  const size_t shown = options.Shown(groups.size());
   for (size_t i = 0; i < shown; ++i) {
     const SiteGroup& group = groups[i];
     table.AddRow({numbers.estimated() ? numbers.Amount(group.bytes_at_peak)

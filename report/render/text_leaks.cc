@@ -113,8 +113,7 @@ std::string UnfreedText(const ReportView& view, const TextOptions& options) {
                                          words::Plural(view.unfreed().size(), "call site"),
                                          numbers.estimated() ? " that were sampled" : ""));
   if (!options.processes_of) absl::StrAppend(&out, NoScanText(view, options), "\n");
-  const size_t shown = options.full ? view.unfreed().size()
-                                    : std::min(options.top, view.unfreed().size());
+  const size_t shown = options.Shown(view.unfreed().size());
   uint64_t left_bytes = view.unfreed_bytes(), left_blocks = view.unfreed_blocks();
   const size_t number_width = absl::StrCat(shown).size();
   for (size_t i = 0; i < shown; ++i) {

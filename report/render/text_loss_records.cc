@@ -154,7 +154,7 @@ std::string LossRecordsText(const ReportView& view, const TextOptions& options) 
                                 absl::StrCat(words::Count(losses.size()), " of ",
                                              words::Count(scan.records.size()),
                                              WhyNotAll(view, losses.size()))));
-  const size_t shown = options.full ? losses.size() : std::min(options.top, losses.size());
+  const size_t shown = options.Shown(losses.size());
   const size_t number_width = absl::StrCat(shown).size();
   for (size_t i = 0; i < shown; ++i) {
     const LossRecord& record = *losses[i].record;

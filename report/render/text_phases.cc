@@ -1,6 +1,5 @@
 // PHASES and POOLS: what the program said by memtrace.h. Nothing where it said nothing.
 
-#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -31,7 +30,7 @@ std::string Phases(const Analysis& analysis, const Numbers& numbers, const TextO
                    {"live before"}, {"live after"}, {"growth"}, {"faults"}},
                   "phase, time in it");
   const size_t all = analysis.phases.size();
-  const size_t shown = options.full ? all : std::min(options.top, all);
+  const size_t shown = options.Shown(all);
   for (size_t i = 0; i < shown; ++i) {
     const Phase& phase = analysis.phases[i];
     table.AddRow({words::Count(phase.times), numbers.Events(phase.allocations),
@@ -56,7 +55,7 @@ std::string Pools(const ReportView& view, const Numbers& numbers, const TextOpti
                    {"frees"}, {"pools"}},
                   "name, created by");
   const size_t all = analysis.pools.size();
-  const size_t shown = options.full ? all : std::min(options.top, all);
+  const size_t shown = options.Shown(all);
   for (size_t i = 0; i < shown; ++i) {
     const Pool& pool = analysis.pools[i];
     table.AddRow({numbers.Bytes(pool.bytes_allocated), numbers.Bytes(pool.live_bytes),

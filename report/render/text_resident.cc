@@ -63,7 +63,7 @@ std::string SitesTable(const ReportView& view, const RssBridge& bridge, absl::st
   std::vector<TextTable::Column> columns = {{"resident", false, true}, {"live"}, {"untouched"}};
   if (pinned) columns.push_back({"pins"});
   TextTable table(std::move(columns), absl::StrCat("allocated by, ", when));
-  const size_t shown = options.full ? sites.size() : std::min(options.top, sites.size());
+  const size_t shown = options.Shown(sites.size());
   for (size_t i = 0; i < shown; ++i) {
     const ResidentSite& site = *sites[i];
     std::vector<std::string> cells = {words::HumanBytes(site.resident_bytes),

@@ -150,7 +150,7 @@ std::string ThreadsText(const ReportView& view, const TextOptions& options) {
   TextTable table({{"tid"}, {numbers.wide() ? "allocations" : "allocs"}, {"frees"}, {"total"},
                    {"live"}, {numbers.wide() ? "temporary" : "temp."}},
                   "name, first to last event");
-  const size_t shown = options.full ? threads.size() : std::min(options.top, threads.size());
+  const size_t shown = options.Shown(threads.size());
   for (size_t i = 0; i < shown; ++i) {
     const ThreadSummary& thread = *threads[i];
     table.AddRow(
@@ -184,10 +184,10 @@ std::string MappingsText(const ReportView& view, const TextOptions& options) {
                                              "did not grow"
                                            : "no site matches");
   } else {
-      const Numbers numbers(view, options.style);
+    const Numbers numbers(view, options.style);
     TextTable table({{"kind", true}, {"calls"}, {"bytes"}, {"live"}}, "caller");
     const std::vector<MappingGroup> groups = ByCaller(view);
-    const size_t shown = options.full ? groups.size() : std::min(options.top, groups.size());
+    const size_t shown = options.Shown(groups.size());
     for (size_t i = 0; i < shown; ++i) {
       const MappingGroup& group = groups[i];
       const MappingSite& mapping = *group.first;

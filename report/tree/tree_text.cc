@@ -352,9 +352,7 @@ std::string TreeText::Executables() const {
   TextTable table({{"traces"}, {wide ? "allocations" : "allocs"}, {"total"}, {"live"},
                    {wide ? "most live" : "max"}, {wide ? "largest peak" : "peak"}},
                   "executable");
-  const size_t shown = options_.text.full
-                           ? view_.executables().size()
-                           : std::min(options_.text.top, view_.executables().size());
+  const size_t shown = options_.text.Shown(view_.executables().size());
   for (size_t i = 0; i < shown; ++i) {
     const MergedExecutable& one = view_.executable(view_.executables()[i]);
     const Totals& totals = one.analysis.totals;
@@ -378,9 +376,7 @@ std::string TreeText::Executables() const {
 
 std::string TreeText::Sites(bool leaks, bool sites) const {
   std::string out;
-  const size_t shown = options_.text.full
-                           ? view_.executables().size()
-                           : std::min(options_.text.top, view_.executables().size());
+  const size_t shown = options_.text.Shown(view_.executables().size());
   for (size_t i = 0; i < shown; ++i) {
     const size_t index = view_.executables()[i];
     const MergedExecutable& one = view_.executable(index);

@@ -126,7 +126,7 @@ class TrendText {
     if (wide_) columns.insert(columns.begin() + 1, {{"first"}, {"chance"}});
     if (wide_) columns.push_back({"fingerprint", /*left=*/true});
     TextTable table(std::move(columns), "caller");
-    const size_t shown = text_.full ? rows.size() : std::min(text_.top, rows.size());
+    const size_t shown = text_.Shown(rows.size());
     for (size_t i = 0; i < shown; ++i) {
       const TrendRow& row = *rows[i];
       std::vector<std::string> cells = {Change(row.trend.slope), Amount(row.series.back()),
