@@ -135,14 +135,27 @@ std::string CsvField(absl::string_view s) {
   return quoted;
 }
 
+namespace {
+
+struct Character {
+  size_t bytes, columns;
+};
+
+// The first one of `s`, which is not empty. A byte that is part of none is one.
+Character FirstCharacter(absl::string_view s) {
+  char32_t c = 0;
+  const size_t bytes = DecodeUtf8(s, &c);
+  return bytes == 0 ? Character{1, Columns('?')} : Character{bytes, Columns(c)};
+}
+
+}  // namespace
+
 size_t DisplayWidth(absl::string_view s) {
   size_t width = 0;
   while (!s.empty()) {
-    char32_t c = 0;
-    size_t bytes = DecodeUtf8(s, &c);
-    if (bytes == 0) bytes = 1, c = '?';
-    width += Columns(c);
-    s.remove_prefix(bytes);
+    const Character first = FirstCharacter(s);
+    width += first.columns;
+    s.remove_prefix(first.bytes);
   }
   return width;
 }
@@ -150,12 +163,10 @@ size_t DisplayWidth(absl::string_view s) {
 bool FitsWidth(absl::string_view s, size_t width) {
   size_t used = 0;
   while (!s.empty()) {
-    char32_t c = 0;
-    size_t bytes = DecodeUtf8(s, &c);
-    if (bytes == 0) bytes = 1, c = '?';
-    used += Columns(c);
+    const Character first = FirstCharacter(s);
+    used += first.columns;
     if (used > width) return false;
-    s.remove_prefix(bytes);
+    s.remove_prefix(first.bytes);
   }
   return true;
 }
@@ -167,12 +178,10 @@ std::string KeepBeginning(absl::string_view s, size_t width, absl::string_view e
   const size_t room = width - (ellipsis.empty() ? 0 : mark);
   size_t used = 0, end = 0;
   while (end < s.size()) {
-    char32_t c = 0;
-    size_t bytes = DecodeUtf8(s.substr(end), &c);
-    if (bytes == 0) bytes = 1, c = '?';
-    if (used + Columns(c) > room) break;
-    used += Columns(c);
-    end += bytes;
+    const Character next = FirstCharacter(s.substr(end));
+    if (used + next.columns > room) break;
+    used += next.columns;
+    end += next.bytes;
   }
   return absl::StrCat(s.substr(0, end), ellipsis);
 }
@@ -184,11 +193,9 @@ std::string KeepEnd(absl::string_view s, size_t width, absl::string_view ellipsi
   if (mark >= width) ellipsis = "";
   const size_t room = width - (ellipsis.empty() ? 0 : mark);
   while (!s.empty() && columns > room) {
-    char32_t c = 0;
-    size_t bytes = DecodeUtf8(s, &c);
-    if (bytes == 0) bytes = 1, c = '?';
-    columns -= Columns(c);
-    s.remove_prefix(bytes);
+    const Character first = FirstCharacter(s);
+    columns -= first.columns;
+    s.remove_prefix(first.bytes);
   }
   return absl::StrCat(ellipsis, s);
 }
