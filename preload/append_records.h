@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "format/record_encoder.h"
-#include "format/trace_format.h"
 #include "preload/kept_records.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"
@@ -43,10 +42,7 @@ struct AppendBlock {
   TraceFile::Keep keep = TraceFile::Keep::kForEver;
 
   bool operator()(const format::RecordEncoder& records) const {
-    format::BlockHeader header = {};
-    header.kind = format::BlockKind::kMetadata;
-    header.payload_bytes = header.content_bytes = static_cast<uint32_t>(records.size());
-    return g_process.file.Append(header, records.data(), keep);
+    return g_process.file.AppendRecords(records.data(), records.size(), keep);
   }
 };
 

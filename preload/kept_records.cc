@@ -21,11 +21,8 @@ constexpr uint32_t kBeingTold = UINT32_MAX - 1;
 // meanwhile has is told once more than it need be.
 uint32_t TellRecords(TraceFile& file, const void* records, size_t bytes) {
   const uint32_t begun = file.keeps_newest() ? file.segments_begun() : kNotInTheTrace;
-  format::BlockHeader header = {};
-  header.kind = format::BlockKind::kMetadata;
-  header.payload_bytes = header.content_bytes = static_cast<uint32_t>(bytes);
   TraceFile::Keep kept = TraceFile::Keep::kForEver;
-  if (!file.Append(header, records, TraceFile::Keep::kForEver, &kept)) return kNotInTheTrace;
+  if (!file.AppendRecords(records, bytes, TraceFile::Keep::kForEver, &kept)) return kNotInTheTrace;
   return kept == TraceFile::Keep::kForEver ? kThereForEver : begun;
 }
 

@@ -311,6 +311,13 @@ bool TraceFile::Append(format::BlockHeader& header, const void* payload, Keep ke
   return AppendToFile(header, payload, reserved, {limit, std::nullopt, kept});
 }
 
+bool TraceFile::AppendRecords(const void* records, size_t bytes, Keep keep, Keep* kept) {
+  format::BlockHeader header = {};
+  header.kind = format::BlockKind::kMetadata;
+  header.payload_bytes = header.content_bytes = static_cast<uint32_t>(bytes);
+  return Append(header, records, keep, kept);
+}
+
 bool TraceFile::AppendToFile(format::BlockHeader& header, const void* payload, uint64_t bytes,
                              Place place) {
   const bool records = header.kind == format::BlockKind::kMetadata;

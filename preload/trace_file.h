@@ -63,6 +63,9 @@ class TraceFile {
   // unless null, is then told which of the two it is.
   bool Append(format::BlockHeader& header, const void* payload, Keep keep = Keep::kForEver,
               Keep* kept = nullptr);
+  // The same with `bytes` of records, as one metadata block.
+  bool AppendRecords(const void* records, size_t bytes, Keep keep = Keep::kForEver,
+                     Keep* kept = nullptr);
 
   // Appends a ring block with room for `ring_bytes` (header included) and maps
   // it. Null when the space or the shared mapping is refused; and, after want of address space,
