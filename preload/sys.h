@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <linux/prctl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -25,6 +26,12 @@
 #include "preload/allowed_calls.h"
 #include "preload/arch/arch.h"
 #include "preload/open_numbers.h"
+
+// Of Linux 5.14: older headers have none.
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
 
 namespace memtrace::sys {
 

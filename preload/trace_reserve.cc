@@ -10,10 +10,6 @@
 #include "preload/rounding.h"
 #include "preload/sys.h"
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-
 namespace memtrace {
 namespace {
 
