@@ -35,20 +35,8 @@ class AnswerReader {
  public:
   explicit AnswerReader(std::string_view bytes) : rest_(bytes) {}
 
-  uint32_t Number() {
-    uint32_t number = 0;
-    if (!Has(sizeof(number))) return 0;
-    std::memcpy(&number, rest_.data(), sizeof(number));
-    rest_.remove_prefix(sizeof(number));
-    return number;
-  }
-  uint64_t Number64() {
-    uint64_t number = 0;
-    if (!Has(sizeof(number))) return 0;
-    std::memcpy(&number, rest_.data(), sizeof(number));
-    rest_.remove_prefix(sizeof(number));
-    return number;
-  }
+  uint32_t Number() { return Next<uint32_t>(); }
+  uint64_t Number64() { return Next<uint64_t>(); }
   std::string_view Text() {
     const size_t bytes = Number();
     if (!Has(bytes)) return {};
@@ -68,6 +56,14 @@ class AnswerReader {
 
  private:
   bool Has(size_t bytes) { return ok_ &= bytes <= rest_.size(); }
+  template <typename T>
+  T Next() {
+    T number = 0;
+    if (!Has(sizeof(number))) return 0;
+    std::memcpy(&number, rest_.data(), sizeof(number));
+    rest_.remove_prefix(sizeof(number));
+    return number;
+  }
 
   std::string_view rest_;
   bool ok_ = true;
