@@ -24,6 +24,7 @@
 #include "format/memory_scan.h"
 #include "format/trace_format.h"
 #include "report/analysis/coverage.h"
+#include "report/base/clock.h"
 #include "report/base/page.h"
 #include "report/base/unique_fd.h"
 #include "report/cli/exit_status.h"
@@ -79,11 +80,7 @@ void Pause() {
   nanosleep(&pause, nullptr);
 }
 
-double Now() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
+double Now() { return static_cast<double>(NowNs(CLOCK_MONOTONIC)) * 1e-9; }
 
 format::ScanShow ShowOf(const LeaksFlags& flags) {
   return flags.only_new    ? format::ScanShow::kNew

@@ -16,6 +16,7 @@
 #include "base/whole_io.h"
 #include "format/checksum.h"
 #include "report/base/errno_status.h"
+#include "report/base/path.h"
 #include "report/state/packed_values.h"
 #include "symbolizer/own_build.h"
 
@@ -49,11 +50,6 @@ uint64_t OwnBuild() {
 
 int OpenToRead(const std::string& path) {
   return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-}
-
-std::string DirectoryOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
 // Whether there is nothing at `path`, or an index of whatever trace and version.

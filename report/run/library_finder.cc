@@ -13,8 +13,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "report/base/path.h"
 #include "report/base/unique_fd.h"
-#include "report/run/output_name.h"
 
 namespace memtrace::report {
 namespace {
@@ -35,7 +35,7 @@ constexpr char kMultiarch[] = "lib";
 std::string OwnDirectory() {
   char path[PATH_MAX];
   const ssize_t n = readlink("/proc/self/exe", path, sizeof(path));
-  return n > 0 ? Dirname(absl::string_view(path, static_cast<size_t>(n))) : "";
+  return n > 0 ? DirectoryOf(absl::string_view(path, static_cast<size_t>(n))) : "";
 }
 
 // Absolute, with `directory/..` resolved; empty when there is no such file.

@@ -99,12 +99,6 @@ absl::string_view Basename(absl::string_view path) {
   return path.substr(path.size() > 1 && path.rfind('/') != path.npos ? path.rfind('/') + 1 : 0);
 }
 
-std::string Dirname(absl::string_view path) {
-  const size_t slash = path.rfind('/');
-  if (slash == path.npos) return ".";
-  return std::string(path.substr(0, slash == 0 ? 1 : slash));
-}
-
 absl::StatusOr<std::string> RenameWithoutReplacing(const std::string& from, const std::string& to) {
   for (int number = 0; number < kMaxNumber; ++number) {
     const std::string name = NumberedName(to, number);

@@ -34,8 +34,6 @@ std::string NumberedName(absl::string_view name, int number);
 
 // The basename; "a" for "/x/a" and for "/x/a/".
 absl::string_view Basename(absl::string_view path);
-// The directory part as open() understands it: "." for "a", "/" for "/a".
-std::string Dirname(absl::string_view path);
 
 // Renames within a file system, to `to` or, when that is taken, to a numbered
 // name; never over a file that is there. Returns the name that was free.

@@ -25,6 +25,7 @@
 #include "report/base/byte_size.h"
 #include "report/base/clock.h"
 #include "report/base/output_file.h"
+#include "report/base/path.h"
 #include "report/base/unique_fd.h"
 #include "report/cli/refusals.h"
 #include "report/pressure/oom_watch.h"
@@ -247,7 +248,8 @@ bool Close(const RunOptions& options, const SpoolDirectory& spool, const RunResu
                    !result.still_running.empty();
   if (!any) {
     Fail(absl::StrCat(program, " was not traced: it ran without libmemtrace.so or that could not "
-                      "write in ", Dirname(spool.path()), "; LD_DEBUG=libs shows what was loaded"));
+                      "write in ", DirectoryOf(spool.path()),
+                      "; LD_DEBUG=libs shows what was loaded"));
   }
   return any;
 }
@@ -389,7 +391,7 @@ int RunSession(const RunOptions& options, RunOutcome* outcome) {
   follow.run = {BehindLinks(named).value_or(named), fields.pid};
   follow.keep_children = ChildrenAreFollowed(options);
   follow.verbose = options.verbose;
-  spool->WriteRunRecord({absl::StrCat(Dirname(spool->path()), "/", Basename(follow.run.output)),
+  spool->WriteRunRecord({absl::StrCat(DirectoryOf(spool->path()), "/", Basename(follow.run.output)),
                          fields.pid}).IgnoreError();
   Watcher watcher(options, fields.pid);
   follow.root_records = [&watcher](bool all) { return watcher.Records(all); };

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/whole_io.h"
+#include "report/base/path.h"
 #include "report/base/unique_fd.h"
 #include "report/run/output_name.h"
 
@@ -29,7 +30,7 @@ constexpr size_t kMaxNamePart = 200;  // NAME_MAX less what is put around it
 }  // namespace
 
 absl::StatusOr<SpoolDirectory> SpoolDirectory::Create(const std::string& near_output) {
-  const std::string directory = Dirname(near_output);
+  const std::string directory = DirectoryOf(near_output);
   const std::unique_ptr<char, decltype(&free)> real(realpath(directory.c_str(), nullptr), &free);
   if (real == nullptr) {
     return absl::NotFoundError(absl::StrCat("cannot write in ", directory, ": ", strerror(errno),
@@ -130,7 +131,7 @@ bool SpoolDirectory::RemoveIfEmpty() const {
 }
 
 bool IsInSpool(const std::string& trace) {
-  const std::string directory = Dirname(trace);
+  const std::string directory = DirectoryOf(trace);
   const std::string name(Basename(directory));
   return absl::StartsWith(name, ".") && absl::StrContains(name, ".spool.") &&
          access(absl::StrCat(directory, "/", kRunRecordName).c_str(), F_OK) == 0;
