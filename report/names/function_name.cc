@@ -22,36 +22,96 @@ bool BeginsWithOperator(absl::string_view text) {
          !IsOfWord(text[kOperator.size()]);
 }
 
-// The bytes of "operator<<", "operator std::string", "operator()": it has brackets and spaces of
-// its own, and ends at its parameters or, where those were left out, at what is in it.
-size_t OperatorBytes(absl::string_view text) {
-  const size_t call =
-      kOperator.size() + (absl::StartsWith(text.substr(kOperator.size()), "()") ? 2 : 0);
-  if (call > kOperator.size() && absl::StartsWith(text.substr(call), "::")) return call;
-  return std::min(text.find('(', call), text.size());
-}
-
-// The bytes of "operator<<" in "operator<< <int>". "operator<<int>" is operator< of int, or <<
-// without an argument list; all tools write it alike.
+// The bytes of "operator<<" in "operator<< <int>", and of "operator" in "operator bool".
+// "operator<<int>" is operator< of int, or << without an argument list; all tools write it alike.
 size_t OperatorSymbolBytes(absl::string_view text) {
-  size_t end = kOperator.size();
-  if (absl::StartsWith(text.substr(end), "()") || absl::StartsWith(text.substr(end), "[]")) {
-    return end + 2;
+  const absl::string_view symbol = text.substr(kOperator.size());
+  for (const absl::string_view known : {"<=>", "->*", "<<=", ">>=", "->", "<<", ">>", "&&", "||",
+                                        "++", "--", "()", "[]", "\"\" ", "\"\""}) {
+    if (absl::StartsWith(symbol, known)) return kOperator.size() + known.size();
   }
-  while (end < text.size() && absl::string_view("<>=-!").find(text[end]) != text.npos) ++end;
-  return end;
+  for (const absl::string_view word : {" new[]", " new", " delete[]", " delete", " co_await"}) {
+    if (absl::StartsWith(symbol, word) &&
+        (symbol.size() == word.size() || !IsOfWord(symbol[word.size()]))) {
+      return kOperator.size() + word.size();
+    }
+  }
+  constexpr absl::string_view kOfOne = "+-*/%^&|~!=<>,";
+  if (symbol.empty() || kOfOne.find(symbol.front()) == kOfOne.npos) return kOperator.size();
+  return kOperator.size() + (absl::StartsWith(symbol.substr(1), "=") ? 2 : 1);
 }
 
-// The bytes of "(int) const" in "(int) const::{lambda()#1}::operator()", parameters of a function
-// that the rest is in; 0: nothing is in it.
-size_t ScopeBytes(absl::string_view parameters) {
-  const size_t close = Closing(parameters, 0);
-  if (close == absl::string_view::npos) return 0;
-  absl::string_view behind = parameters.substr(close + 1);
-  for (const absl::string_view qualifier : {" const", " volatile", " &&", " &", " noexcept"}) {
-    absl::ConsumePrefix(&behind, qualifier);
+bool IsConversion(absl::string_view text) {
+  return BeginsWithOperator(text) && OperatorSymbolBytes(text) == kOperator.size() &&
+         text[kOperator.size()] == ' ';
+}
+
+// Behind " const" and its like.
+absl::string_view BehindQualifiers(absl::string_view text) {
+  constexpr absl::string_view kQualifiers[] = {" const", " volatile", " &&", " &", " noexcept"};
+  while (std::any_of(std::begin(kQualifiers), std::end(kQualifiers),
+                     [&text](absl::string_view one) { return absl::ConsumePrefix(&text, one); })) {
   }
-  return absl::StartsWith(behind, "::") ? parameters.size() - behind.size() : 0;
+  return text;
+}
+
+// Whether the bracket behind it is of a type: "decltype(x)", and GCC's vectors.
+bool IsTypeWithBracket(absl::string_view word) { return word == "decltype" || word == "__vector"; }
+
+// The bytes of "operator int (*)(T)" in "operator int (*)(T)() const": the type, which may have
+// brackets. Only one that the name of a declarator would be in has a blank before it; the
+// parameters of a function that is pointed to are behind that.
+size_t ConversionBytes(absl::string_view text) {
+  size_t word = kOperator.size() + 1;
+  for (size_t i = word; i < text.size(); ++i) {
+    const absl::string_view rest = text.substr(i);
+    const char c = text[i];
+    if (absl::StartsWith(rest, kAnonymous)) {
+      i += kAnonymous.size() - 1;
+      continue;
+    }
+    if (absl::StartsWith(rest, " [clone ")) return i;
+    if (c == ' ') word = i + 1;
+    if (absl::string_view("<({[").find(c) == absl::string_view::npos) continue;
+    const bool in_type = IsTypeWithBracket(text.substr(word, i - word)) ||
+                         absl::EndsWith(text.substr(0, i), "decltype ");
+    const bool is_declarator = !in_type && text[i - 1] == ' ' && text.substr(i + 1, 1) != ")";
+    const size_t close = Closing(text, i);
+    if (close == absl::string_view::npos) return i;
+    if (c == '(' && !in_type && !is_declarator) return i;
+    i = close;
+    if (c != '(' || !is_declarator || !absl::StartsWith(text.substr(i + 1), "(")) continue;
+    const size_t end = Closing(text, i + 1);
+    if (end == absl::string_view::npos) return i + 1;
+    i = text.size() - BehindQualifiers(text.substr(end + 1)).size() - 1;
+  }
+  return text.size();
+}
+
+// The bytes of "operator()", "operator<< " before "<int>", "operator std::string": it has brackets
+// and blanks of its own.
+size_t OperatorBytes(absl::string_view text) {
+  if (IsConversion(text)) return ConversionBytes(text);
+  const size_t symbol = OperatorSymbolBytes(text);
+  return symbol + (absl::StartsWith(text.substr(symbol), " <") ? 1 : 0);
+}
+
+// Behind the parameters at `open` of a function that the rest is in: "(int) const" before
+// "::{lambda()#1}". 0: nothing is in it.
+size_t BehindScope(absl::string_view name, size_t open) {
+  const size_t close = Closing(name, open);
+  if (close == absl::string_view::npos) return 0;
+  const absl::string_view behind = BehindQualifiers(name.substr(close + 1));
+  return absl::StartsWith(behind, "::") ? name.size() - behind.size() : 0;
+}
+
+// Whether ShortenedName() leaves out what is in the bracket at `open`.
+bool IsLeftOut(absl::string_view name, size_t open, bool in_conversion) {
+  switch (name[open]) {
+    case '<': case '{': return true;
+    case '(': return !in_conversion;
+    default: return false;
+  }
 }
 
 // Whether the name is within the bracket at `open`, before which a word ends at `begin`: in "int
@@ -63,7 +123,7 @@ bool OpensDeclarator(absl::string_view demangled, size_t open, size_t begin) {
 }  // namespace
 
 absl::string_view QualifiedName(absl::string_view demangled) {
-  size_t begin = 0, end = demangled.size();
+  size_t begin = 0, end = demangled.size(), operator_end = 0;
   bool in_declarator = false;
   for (size_t i = 0; i < demangled.size(); ++i) {
     const absl::string_view rest = demangled.substr(i);
@@ -72,14 +132,8 @@ absl::string_view QualifiedName(absl::string_view demangled) {
       continue;
     }
     if ((i == 0 || !IsOfWord(demangled[i - 1])) && BeginsWithOperator(rest)) {
-      i += OperatorBytes(rest);
-      const size_t scope =
-          i < demangled.size() && demangled[i] == '(' ? ScopeBytes(demangled.substr(i)) : 0;
-      if (i == demangled.size() || (scope == 0 && demangled[i] == '(')) {
-        end = i;
-        break;
-      }
-      i += scope - 1;  // what is in it follows
+      operator_end = i + OperatorBytes(rest);
+      i = operator_end - 1;
       continue;
     }
     const char c = demangled[i];
@@ -87,13 +141,13 @@ absl::string_view QualifiedName(absl::string_view demangled) {
       const absl::string_view before = demangled.substr(begin, i - begin);
       // In "decltype (x)", which is a return type, the blank was taken for the end of it. In D the
       // bracket may be that of a template's arguments: "main.leak!(int).leak(int)".
-      if (before != "decltype" && i > begin && before.back() != '!') {
-        const size_t scope = ScopeBytes(rest);
-        if (scope == 0) {
+      if (i > begin && !IsTypeWithBracket(before) && (before.back() != '!' || i == operator_end)) {
+        const size_t inner = BehindScope(demangled, i);
+        if (inner == 0) {
           end = i;
           break;
         }
-        i += scope - 1;
+        i = inner - 1;
         continue;
       }
       if (OpensDeclarator(demangled, i, begin)) {
@@ -138,6 +192,7 @@ std::string WithoutTemplates(absl::string_view name) {
 std::string ShortenedName(absl::string_view demangled) {
   const absl::string_view name = QualifiedName(demangled);
   std::string out;
+  size_t conversion_end = 0;
   for (size_t i = 0; i < name.size();) {
     const absl::string_view rest = name.substr(i);
     size_t bytes = 1;
@@ -146,8 +201,9 @@ std::string ShortenedName(absl::string_view demangled) {
       absl::StrAppend(&out, kAnonymous);
     } else if ((i == 0 || !IsOfWord(name[i - 1])) && BeginsWithOperator(rest)) {
       bytes = OperatorSymbolBytes(rest);
+      if (IsConversion(rest)) conversion_end = i + OperatorBytes(rest);
       absl::StrAppend(&out, rest.substr(0, bytes));
-    } else if (absl::string_view("<({").find(rest.front()) == absl::string_view::npos) {
+    } else if (!IsLeftOut(name, i, /*in_conversion=*/i < conversion_end)) {
       out += rest.front();
     } else {
       const size_t close = Closing(rest, 0);
@@ -156,7 +212,7 @@ std::string ShortenedName(absl::string_view demangled) {
       if (rest.front() == '<') {
         absl::StrAppend(&out, "<..>");
       } else if (rest.front() == '(') {
-        bytes = std::max(bytes, ScopeBytes(rest));  // "(int) const" before "::"
+        bytes = std::max(i + bytes, BehindScope(name, i)) - i;  // "(int) const" before "::"
         absl::StrAppend(&out, "(..)");
       } else {  // "{lambda(int)#1}"
         const absl::string_view braced = rest.substr(0, bytes);

@@ -6,8 +6,11 @@ import type { Stacks } from './stacks';
 const READABLE = 40;  // what is no longer is left as it is
 const ANONYMOUS = '(anonymous namespace)';
 const CLOSED_BY: Record<string, string> = { '(': ')', '{': '}', '[': ']', '<': '>' };
-// From the parameters of a function to what is in it: "(int) const::{lambda()#1}".
-const TO_INNER = /^( const)?( volatile)?( &&)?( &)?( noexcept)?(?=::)/;
+// "operator<<" in "operator<< <int>", and "operator" in "operator bool".
+const SYMBOLS = /<=>|->\*?|<<=?|>>=?|&&|\|\||\+\+|--|\(\)|\[\]|"" ?|[-+*/%^&|~!=<>,]=?/;
+const OPERATOR =
+  new RegExp(`^operator(${SYMBOLS.source}|( new| delete)(\\[\\])?(?!\\w)| co_await(?!\\w))?`);
+const QUALIFIERS = /^( const| volatile| &&| &| noexcept)*/;
 
 // This, qualifiedName() and shortName() are Closing() (report/names/brackets.h), QualifiedName() and
 // ShortenedName() (report/names/function_name.h): a test reads one list of names for both.
@@ -30,22 +33,68 @@ function closing(text: string, open: number): number {
   return -1;
 }
 
-// Behind the parameters at `at` of a function that the rest is in; 0: nothing is in it.
+// Behind " const" and its like at `at`.
+const behindQualifiers = (text: string, at: number): number =>
+  at + QUALIFIERS.exec(text.slice(at))![0].length;
+
+// Behind the parameters at `at` of a function that the rest is in: "(int) const" before
+// "::{lambda()#1}". 0: nothing is in it.
 function behindScope(text: string, at: number): number {
   const close = closing(text, at);
-  const found = close < 0 ? null : TO_INNER.exec(text.slice(close + 1));
-  return found === null ? 0 : close + 1 + found[0].length;
+  if (close < 0) return 0;
+  const inner = behindQualifiers(text, close + 1);
+  return text.startsWith('::', inner) ? inner : 0;
 }
 
 const isOperator = (text: string, at: number): boolean =>
   /^operator\W/.test(text.slice(at, at + 9)) && (at === 0 || /\W/.test(text[at - 1]));
 
-// Behind an operator, which has brackets and blanks of its own.
+const symbolAt = (text: string, at: number): string => OPERATOR.exec(text.slice(at, at + 20))![0];
+
+const isConversion = (text: string, at: number): boolean =>
+  text[at + 8] === ' ' && symbolAt(text, at) === 'operator';
+
+// Whether the bracket behind it is of a type: "decltype(x)", and GCC's vectors.
+const isTypeWithBracket = (word: string): boolean => word === 'decltype' || word === '__vector';
+
+// Behind "operator int (*)(T)" in "operator int (*)(T)() const": the type, which may have brackets.
+// Only one that the name of a declarator would be in has a blank before it; the parameters of a
+// function that is pointed to are behind that.
+function behindConversion(text: string, at: number): number {
+  let word = at + 9;
+  for (let i = word; i < text.length; ++i) {
+    const c = text[i];
+    if (text.startsWith(ANONYMOUS, i)) {
+      i += ANONYMOUS.length - 1;
+      continue;
+    }
+    if (text.startsWith(' [clone ', i)) return i;
+    if (c === ' ') word = i + 1;
+    if (!(c in CLOSED_BY)) continue;
+    const inType = isTypeWithBracket(text.slice(word, i)) || text.slice(at, i).endsWith('decltype ');
+    const isDeclarator = !inType && text[i - 1] === ' ' && text[i + 1] !== ')';
+    const close = closing(text, i);
+    if (close < 0 || (c === '(' && !inType && !isDeclarator)) return i;
+    i = close;
+    if (c !== '(' || !isDeclarator || text[i + 1] !== '(') continue;
+    const end = closing(text, i + 1);
+    if (end < 0) return i + 1;
+    i = behindQualifiers(text, end + 1) - 1;
+  }
+  return text.length;
+}
+
+// Behind an operator, which has brackets and blanks of its own: "operator<< " before "<int>".
 function behindOperator(text: string, at: number): number {
-  const call = at + (text.startsWith('operator()', at) ? 10 : 8);
-  if (text.startsWith('operator()::', at)) return call;
-  const parameters = text.indexOf('(', call);
-  return parameters < 0 ? text.length : parameters;
+  if (isConversion(text, at)) return behindConversion(text, at);
+  const end = at + symbolAt(text, at).length;
+  return end + (text.startsWith(' <', end) ? 1 : 0);
+}
+
+// Whether shortName() leaves out what is in the bracket at `open`.
+function isLeftOut(text: string, open: number, inConversion: boolean): boolean {
+  const c = text[open];
+  return c === '<' || c === '{' || (c === '(' && !inConversion);
 }
 
 // Whether the name is within the bracket at `open`, before which a word ends at `begin`: in "int
@@ -55,16 +104,18 @@ const opensDeclarator = (text: string, open: number, begin: number): boolean =>
 
 // Without what it returns and takes.
 function qualifiedName(whole: string): string {
-  let begin = 0, inDeclarator = false;
+  let begin = 0, operatorEnd = 0, inDeclarator = false;
+  // Of a function: of this one, or of one that it is in.
+  const hasParameters = (i: number): boolean => whole[i] === '(' && i > begin &&
+    !isTypeWithBracket(whole.slice(begin, i)) && (whole[i - 1] !== '!' || i === operatorEnd);
   for (let i = 0; i < whole.length; ++i) {
     const c = whole[i];
     if (whole.startsWith(ANONYMOUS, i)) {
       i += ANONYMOUS.length - 1;
     } else if (isOperator(whole, i)) {
-      const end = behindOperator(whole, i), inner = whole[end] === '(' ? behindScope(whole, end) : end;
-      if (end === whole.length || inner === 0) return whole.slice(begin, end);
-      i = inner - 1;
-    } else if (c === '(' && i > begin && whole[i - 1] !== '!' && whole.slice(begin, i) !== 'decltype') {
+      operatorEnd = behindOperator(whole, i);
+      i = operatorEnd - 1;
+    } else if (hasParameters(i)) {
       const inner = behindScope(whole, i);
       if (inner === 0) return whole.slice(begin, i);
       i = inner - 1;
@@ -89,25 +140,26 @@ function qualifiedName(whole: string): string {
 export function shortName(whole: string): string {
   if (whole.length <= READABLE) return whole;
   const full = qualifiedName(whole);
-  let short = '';
+  let short = '', conversionEnd = 0;
   for (let i = 0; i < full.length;) {
     const c = full[i];
     if (full.startsWith(ANONYMOUS, i)) {
       short += ANONYMOUS;
       i += ANONYMOUS.length;
     } else if (isOperator(full, i)) {
-      const [symbol] = /^operator(\(\)|\[\]|[<>=!-]*)/.exec(full.slice(i))!;
+      const symbol = symbolAt(full, i);
+      if (isConversion(full, i)) conversionEnd = behindOperator(full, i);
       short += symbol;
       i += symbol.length;
-    } else if (c === '<' || c === '(' || c === '{') {
+    } else if (!isLeftOut(full, i, i < conversionEnd)) {
+      short += c;
+      ++i;
+    } else {
       const close = closing(full, i);
       if (close < 0) return full || whole;
       // "{lambda(int)#1}" is told from another by its number.
-      short += c === '<' ? '<..>' : c === '(' ? '(..)' : full.slice(i, close + 1).replace(/\(.*\)/s, '');
+      short += c === '{' ? full.slice(i, close + 1).replace(/\(.*\)/s, '') : `${c}..${CLOSED_BY[c]}`;
       i = c === '(' ? Math.max(close + 1, behindScope(full, i)) : close + 1;
-    } else {
-      short += c;
-      ++i;
     }
   }
   return short || whole;

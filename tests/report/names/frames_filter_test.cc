@@ -69,6 +69,44 @@ TEST(QualifiedNameTest, KnowsOperators) {
   EXPECT_EQ(QualifiedName("main::{lambda()#1}::operator()() const::{lambda(int)#1}::operator()(int) const"),
             "main::{lambda()#1}::operator()() const::{lambda(int)#1}::operator()");
   EXPECT_EQ(QualifiedName("std::string a::operator std::string<int>() const"), "a::operator std::string<int>");
+  EXPECT_EQ(QualifiedName("bool A::operator!() const"), "A::operator!");
+  EXPECT_EQ(QualifiedName("int A::operator->*<int>(int)"), "A::operator->*<int>");
+  EXPECT_EQ(QualifiedName("int A::operator()<int (*)(char)>(int (*)(char)) const"),
+            "A::operator()<int (*)(char)>");
+  EXPECT_EQ(QualifiedName("bool A::operator==<(anonymous namespace)::B>(B const&)"),
+            "A::operator==<(anonymous namespace)::B>");
+  EXPECT_EQ(QualifiedName("int ns::operator\"\" _q<(char)49>()"), "ns::operator\"\" _q<(char)49>");
+  EXPECT_EQ(QualifiedName("A::operator<"), "A::operator<");
+  EXPECT_EQ(QualifiedName("A::operator<<[abi:cxx11](int)"), "A::operator<<[abi:cxx11]");
+}
+
+// Names as __cxa_demangle() writes them: the brackets are of the type.
+TEST(QualifiedNameTest, KnowsConversions) {
+  EXPECT_EQ(QualifiedName("A::operator bool() const"), "A::operator bool");
+  EXPECT_EQ(QualifiedName("A::operator std::function<void (int)>()"),
+            "A::operator std::function<void (int)>");
+  EXPECT_EQ(QualifiedName("A::operator int (*)(T)() const"), "A::operator int (*)(T)");
+  EXPECT_EQ(QualifiedName("A::operator int (*)()() const [clone .cold]"), "A::operator int (*)()");
+  EXPECT_EQ(QualifiedName("A::operator int (*(*)(char))(long)()"),
+            "A::operator int (*(*)(char))(long)");
+  EXPECT_EQ(QualifiedName("A::operator int (B::*)(long) const() const"),
+            "A::operator int (B::*)(long) const");
+  EXPECT_EQ(QualifiedName("A::operator int (&) [3]()"), "A::operator int (&) [3]");
+  EXPECT_EQ(QualifiedName("A::operator float __vector(4)()"), "A::operator float __vector(4)");
+  EXPECT_EQ(QualifiedName("A::operator (anonymous namespace)::B*()"),
+            "A::operator (anonymous namespace)::B*");
+  EXPECT_EQ(QualifiedName("A::operator int (*)(T)<int (*)(T)>()"),
+            "A::operator int (*)(T)<int (*)(T)>");
+  EXPECT_EQ(QualifiedName("f()::{lambda(int)#1}::operator int (*)(int)() const"),
+            "f()::{lambda(int)#1}::operator int (*)(int)");
+  EXPECT_EQ(QualifiedName("A::operator int (*)(T)() const::{lambda(int)#1}::operator()(int) const"),
+            "A::operator int (*)(T)() const::{lambda(int)#1}::operator()");
+  EXPECT_EQ(QualifiedName("A::operator int (*)(T)"), "A::operator int (*)(T)");
+  EXPECT_EQ(QualifiedName("A::operator int (*"), "A::operator int ");
+  EXPECT_EQ(LastName("A::operator int (*)(T)"), "operator int (*)(T)");
+  EXPECT_EQ(LastName("A::operator (anonymous namespace)::B*"),
+            "operator (anonymous namespace)::B*");
+  EXPECT_EQ(LastName("A::operator int (*)(T)() const::{lambda(int)#1}::operator()"), "operator()");
 }
 
 TEST(LastNameTest, HasNoScopes) {
@@ -91,6 +129,8 @@ TEST(WithoutTemplatesTest, KeepsWhatIsNone) {
   EXPECT_EQ(WithoutTemplates("std::map<a, b<c> >::insert<d>"), "std::map::insert");
   EXPECT_EQ(WithoutTemplates("a::operator<"), "a::operator<");
   EXPECT_EQ(WithoutTemplates("a::operator->"), "a::operator->");
+  EXPECT_EQ(WithoutTemplates("a::operator-><int>"), "a::operator->");
+  EXPECT_EQ(WithoutTemplates("a::operator<=><int>"), "a::operator<=>");
   EXPECT_EQ(WithoutTemplates("my_operator<int>"), "my_operator");
   EXPECT_EQ(WithoutTemplates("a<b"), "a<b");
 }
@@ -111,7 +151,8 @@ TEST(ShortenedNameTest, IsWhatTheListSays) {
 TEST(ShortenedNameTest, ReadsAnyBytes) {
   for (const char* name :
        {"", "(", ")", "<", ">", "{", "{)(}", "{(", "operator", "operator(", "((((", ">>>>", "a<b(c",
-        "f(::", "f()::(", "!(", "(anonymous namespace)", "operator()::"}) {
+        "f(::", "f()::(", "!(", "(anonymous namespace)", "operator()::",
+        "operator int (*", "operator int (*)(", "operator  (", "operator new[", "operator (a)::b"}) {
     EXPECT_LE(ShortenedName(name).size(), std::string(name).size() + 4) << name;
   }
 }
