@@ -105,11 +105,25 @@ size_t BehindScope(absl::string_view name, size_t open) {
   return absl::StartsWith(behind, "::") ? name.size() - behind.size() : 0;
 }
 
+// Whether the bracket at `open` has the type of a method of Go: "main.(*T).Method".
+bool IsReceiver(absl::string_view name, size_t open) {
+  return name[open] == '(' && open > 0 && name[open - 1] == '.';
+}
+
+// Whether the bracket at `open` has the arguments of Go's generics: "main.Map[int]", and neither
+// "-[NSString length]" nor "name[abi:cxx11]".
+bool HasTypeArguments(absl::string_view name, size_t open) {
+  return name[open] == '[' && open > 0 && IsOfWord(name[open - 1]) &&
+         !absl::StartsWith(name.substr(open), "[abi:") &&
+         Closing(name, open) != absl::string_view::npos;
+}
+
 // Whether ShortenedName() leaves out what is in the bracket at `open`.
 bool IsLeftOut(absl::string_view name, size_t open, bool in_conversion) {
   switch (name[open]) {
     case '<': case '{': return true;
-    case '(': return !in_conversion;
+    case '(': return !in_conversion && !IsReceiver(name, open);
+    case '[': return !in_conversion && HasTypeArguments(name, open);
     default: return false;
   }
 }
@@ -137,7 +151,7 @@ absl::string_view QualifiedName(absl::string_view demangled) {
       continue;
     }
     const char c = demangled[i];
-    if (c == '(') {
+    if (c == '(' && !IsReceiver(demangled, i)) {
       const absl::string_view before = demangled.substr(begin, i - begin);
       // In "decltype (x)", which is a return type, the blank was taken for the end of it. In D the
       // bracket may be that of a template's arguments: "main.leak!(int).leak(int)".
@@ -156,10 +170,13 @@ absl::string_view QualifiedName(absl::string_view demangled) {
         continue;
       }
     }
-    if (c == '<' || c == '{' || c == '(') {
+    if (c == '<' || c == '{' || c == '(' || c == '[') {
       const size_t close = Closing(demangled, i);
-      if (close == absl::string_view::npos) break;
-      i = close;
+      if (close != absl::string_view::npos) {
+        i = close;
+      } else if (c != '[') {
+        break;
+      }
     } else if (absl::StartsWith(rest, " [")) {
       end = i;  // "f [clone .cold]"
       break;
@@ -211,6 +228,8 @@ std::string ShortenedName(absl::string_view demangled) {
       bytes = close + 1;
       if (rest.front() == '<') {
         absl::StrAppend(&out, "<..>");
+      } else if (rest.front() == '[') {
+        absl::StrAppend(&out, "[..]");
       } else if (rest.front() == '(') {
         bytes = std::max(i + bytes, BehindScope(name, i)) - i;  // "(int) const" before "::"
         absl::StrAppend(&out, "(..)");

@@ -12,7 +12,7 @@
 namespace memtrace::report::names {
 
 // "std::vector<int>::push_back" of "void std::vector<int>::push_back(int const&)":
-// the name without return type, parameters and what follows them.
+// the name without return type, parameters and what follows them. "main.(*T).Method" of Go is one.
 absl::string_view QualifiedName(absl::string_view demangled);
 
 // The name without each <...>, except where that is the name of an operator. If a bracket does not

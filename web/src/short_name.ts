@@ -91,10 +91,22 @@ function behindOperator(text: string, at: number): number {
   return end + (text.startsWith(' <', end) ? 1 : 0);
 }
 
+// Whether the bracket at `open` has the type of a method of Go: "main.(*T).Method".
+const isReceiver = (text: string, open: number): boolean =>
+  text[open] === '(' && text[open - 1] === '.';
+
+// Whether the bracket at `open` has the arguments of Go's generics: "main.Map[int]", and neither
+// "-[NSString length]" nor "name[abi:cxx11]".
+const hasTypeArguments = (text: string, open: number): boolean =>
+  text[open] === '[' && open > 0 && /\w/.test(text[open - 1]) && !text.startsWith('[abi:', open) &&
+  closing(text, open) > 0;
+
 // Whether shortName() leaves out what is in the bracket at `open`.
 function isLeftOut(text: string, open: number, inConversion: boolean): boolean {
   const c = text[open];
-  return c === '<' || c === '{' || (c === '(' && !inConversion);
+  if (c === '(') return !inConversion && !isReceiver(text, open);
+  if (c === '[') return !inConversion && hasTypeArguments(text, open);
+  return c === '<' || c === '{';
 }
 
 // Whether the name is within the bracket at `open`, before which a word ends at `begin`: in "int
@@ -106,7 +118,7 @@ const opensDeclarator = (text: string, open: number, begin: number): boolean =>
 function qualifiedName(whole: string): string {
   let begin = 0, operatorEnd = 0, inDeclarator = false;
   // Of a function: of this one, or of one that it is in.
-  const hasParameters = (i: number): boolean => whole[i] === '(' && i > begin &&
+  const hasParameters = (i: number): boolean => whole[i] === '(' && !isReceiver(whole, i) && i > begin &&
     !isTypeWithBracket(whole.slice(begin, i)) && (whole[i - 1] !== '!' || i === operatorEnd);
   for (let i = 0; i < whole.length; ++i) {
     const c = whole[i];
@@ -119,13 +131,13 @@ function qualifiedName(whole: string): string {
       const inner = behindScope(whole, i);
       if (inner === 0) return whole.slice(begin, i);
       i = inner - 1;
-    } else if (c === '(' && opensDeclarator(whole, i, begin)) {
+    } else if (c === '(' && !isReceiver(whole, i) && opensDeclarator(whole, i, begin)) {
       inDeclarator = true;
       begin = i + 1;
-    } else if (c === '(' || c === '<' || c === '{') {
+    } else if (c in CLOSED_BY) {
       const close = closing(whole, i);
-      if (close < 0) break;
-      i = close;
+      if (close < 0 && c !== '[') break;
+      if (close >= 0) i = close;
     } else if (whole.startsWith(' [', i)) {
       return whole.slice(begin, i);  // "f [clone .cold]"
     } else if (c === ' ' || (inDeclarator && (c === '*' || c === '&'))) {

@@ -109,6 +109,32 @@ TEST(QualifiedNameTest, KnowsConversions) {
   EXPECT_EQ(LastName("A::operator int (*)(T)() const::{lambda(int)#1}::operator()"), "operator()");
 }
 
+// As Go's linker writes them.
+TEST(QualifiedNameTest, KnowsMethodsOfGo) {
+  for (const char* name :
+       {"main.(*T).Method", "main.(*T).Run.func1.1", "main.(*T).Method-fm", "main.T.Value",
+        "vendor/pkg.(*Conn).Do", "main.(*Cache[...]).Get", "main.Map[go.shape.int_0]",
+        "main.Map[go.shape.int_0,go.shape.func(int) error_1].func1",
+        "main.Map[go.shape.struct { main.x int; main.y chan<- int }_0]"}) {
+    EXPECT_EQ(QualifiedName(name), name);
+  }
+  EXPECT_EQ(QualifiedName("a[b(int)"), "a[b");
+}
+
+TEST(QualifiedNameTest, KnowsNamesOfOtherLanguages) {
+  EXPECT_EQ(QualifiedName("-[NSString initWithFormat:locale:]"),
+            "-[NSString initWithFormat:locale:]");
+  EXPECT_EQ(QualifiedName("+[NSString(Paths) at:]"), "+[NSString(Paths) at:]");
+  EXPECT_EQ(QualifiedName("static main.Foo.make(_: Swift.String) -> main.Foo"), "main.Foo.make");
+  EXPECT_EQ(QualifiedName("main.(foo in _AB12)(x: Swift.Int) -> ()"), "main.(foo in _AB12)");
+  EXPECT_EQ(QualifiedName("<[u8; 4] as a::Tr>::go::{closure#0}"),
+            "<[u8; 4] as a::Tr>::go::{closure#0}");
+  for (const char* mangled : {"x__pk__Oadd.193", "camlM__$2b_81", "camlM__List.map_48",
+                              "__mm_MOD_put", "$s4main3FooV3baryyF", "lists:map/2"}) {
+    EXPECT_EQ(QualifiedName(mangled), mangled);
+  }
+}
+
 TEST(LastNameTest, HasNoScopes) {
   EXPECT_EQ(LastName("main"), "main");
   EXPECT_EQ(LastName("ns::S<a::B>::get"), "get");
@@ -151,7 +177,7 @@ TEST(ShortenedNameTest, IsWhatTheListSays) {
 TEST(ShortenedNameTest, ReadsAnyBytes) {
   for (const char* name :
        {"", "(", ")", "<", ">", "{", "{)(}", "{(", "operator", "operator(", "((((", ">>>>", "a<b(c",
-        "f(::", "f()::(", "!(", "(anonymous namespace)", "operator()::",
+        "f(::", "f()::(", "!(", "(anonymous namespace)", "operator()::", ".(", "a[", "a[(",
         "operator int (*", "operator int (*)(", "operator  (", "operator new[", "operator (a)::b"}) {
     EXPECT_LE(ShortenedName(name).size(), std::string(name).size() + 4) << name;
   }
