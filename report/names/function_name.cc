@@ -48,7 +48,8 @@ bool IsConversion(absl::string_view text) {
 
 // Behind " const" and its like.
 absl::string_view BehindQualifiers(absl::string_view text) {
-  constexpr absl::string_view kQualifiers[] = {" const", " volatile", " &&", " &", " noexcept"};
+  constexpr absl::string_view kQualifiers[] = {" const",    " volatile", " &&",    " &",
+                                               " noexcept", " shared",   " inout", " immutable"};
   while (std::any_of(std::begin(kQualifiers), std::end(kQualifiers),
                      [&text](absl::string_view one) { return absl::ConsumePrefix(&text, one); })) {
   }
@@ -97,12 +98,15 @@ size_t OperatorBytes(absl::string_view text) {
 }
 
 // Behind the parameters at `open` of a function that the rest is in: "(int) const" before
-// "::{lambda()#1}". 0: nothing is in it.
+// "::{lambda()#1}", in D "(int)" before ".inner" and no clone's ".part.0". 0: nothing is in it.
 size_t BehindScope(absl::string_view name, size_t open) {
   const size_t close = Closing(name, open);
   if (close == absl::string_view::npos) return 0;
   const absl::string_view behind = BehindQualifiers(name.substr(close + 1));
-  return absl::StartsWith(behind, "::") ? name.size() - behind.size() : 0;
+  const bool has_dots = name.substr(0, open).find('.') != absl::string_view::npos;
+  const bool is_scope = absl::StartsWith(behind, "::") ||
+                        (has_dots && behind.size() > 1 && behind[0] == '.' && IsOfWord(behind[1]));
+  return is_scope ? name.size() - behind.size() : 0;
 }
 
 // Whether the bracket at `open` has the type of a method of Go: "main.(*T).Method".

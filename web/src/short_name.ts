@@ -10,7 +10,7 @@ const CLOSED_BY: Record<string, string> = { '(': ')', '{': '}', '[': ']', '<': '
 const SYMBOLS = /<=>|->\*?|<<=?|>>=?|&&|\|\||\+\+|--|\(\)|\[\]|"" ?|[-+*/%^&|~!=<>,]=?/;
 const OPERATOR =
   new RegExp(`^operator(${SYMBOLS.source}|( new| delete)(\\[\\])?(?!\\w)| co_await(?!\\w))?`);
-const QUALIFIERS = /^( const| volatile| &&| &| noexcept)*/;
+const QUALIFIERS = /^( const| volatile| &&| &| noexcept| shared| inout| immutable)*/;
 
 // This, qualifiedName() and shortName() are Closing() (report/names/brackets.h), QualifiedName() and
 // ShortenedName() (report/names/function_name.h): a test reads one list of names for both.
@@ -38,12 +38,13 @@ const behindQualifiers = (text: string, at: number): number =>
   at + QUALIFIERS.exec(text.slice(at))![0].length;
 
 // Behind the parameters at `at` of a function that the rest is in: "(int) const" before
-// "::{lambda()#1}". 0: nothing is in it.
+// "::{lambda()#1}", in D "(int)" before ".inner" and no clone's ".part.0". 0: nothing is in it.
 function behindScope(text: string, at: number): number {
   const close = closing(text, at);
   if (close < 0) return 0;
   const inner = behindQualifiers(text, close + 1);
-  return text.startsWith('::', inner) ? inner : 0;
+  const isOfD = /^\.\w/.test(text.slice(inner, inner + 2)) && text.slice(0, at).includes('.');
+  return text.startsWith('::', inner) || isOfD ? inner : 0;
 }
 
 const isOperator = (text: string, at: number): boolean =>

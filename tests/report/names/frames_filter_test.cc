@@ -121,10 +121,22 @@ TEST(QualifiedNameTest, KnowsMethodsOfGo) {
   EXPECT_EQ(QualifiedName("a[b(int)"), "a[b");
 }
 
+TEST(QualifiedNameTest, KnowsWhatIsInAFunctionOfD) {
+  EXPECT_EQ(QualifiedName("app.S.f(int).g(int)"), "app.S.f(int).g");
+  EXPECT_EQ(QualifiedName("app.S.k() const.h()"), "app.S.k() const.h");
+  EXPECT_EQ(QualifiedName("app.C!(int).C.sh() shared.q() shared"), "app.C!(int).C.sh() shared.q");
+  EXPECT_EQ(QualifiedName("app.main().__lambda7!(int).__lambda7(int)"),
+            "app.main().__lambda7!(int).__lambda7");
+  EXPECT_EQ(QualifiedName("app.f(int, ...)"), "app.f");
+  EXPECT_EQ(QualifiedName("ns::f(int).part.0"), "ns::f") << "a clone of C++";
+}
+
 TEST(QualifiedNameTest, KnowsNamesOfOtherLanguages) {
   EXPECT_EQ(QualifiedName("-[NSString initWithFormat:locale:]"),
             "-[NSString initWithFormat:locale:]");
   EXPECT_EQ(QualifiedName("+[NSString(Paths) at:]"), "+[NSString(Paths) at:]");
+  EXPECT_EQ(QualifiedName("hash_map.HashMap(u32,str).put"), "hash_map.HashMap(u32,str).put")
+      << "Zig";
   EXPECT_EQ(QualifiedName("static main.Foo.make(_: Swift.String) -> main.Foo"), "main.Foo.make");
   EXPECT_EQ(QualifiedName("main.(foo in _AB12)(x: Swift.Int) -> ()"), "main.(foo in _AB12)");
   EXPECT_EQ(QualifiedName("<[u8; 4] as a::Tr>::go::{closure#0}"),
