@@ -1,5 +1,6 @@
 #include "report/render/short_name.h"
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
 #include "report/names/brackets.h"
@@ -10,11 +11,21 @@ namespace memtrace::report::render {
 
 namespace {
 
-// The bytes of "outer::" in "outer::Of<a::B>::f"; 0: there is no scope, or a bracket is left, in
-// which a "::" may be.
+bool IsOfPath(char c) {
+  return absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains("_.~%-", c);
+}
+
+// The bytes of "outer::" in "outer::Of<a::B>::f", and of "net/" in "net/http.(*Conn).Do", the path
+// of a package of Go; 0: there is no scope, or a bracket is left, in which a "::" may be.
 size_t OuterScopeBytes(absl::string_view name) {
+  // A conversion: the scopes are of the type.
+  if (absl::StartsWith(name, "operator ") && !absl::StrContains(name, '(')) return 0;
+  bool is_path = true;
   for (size_t i = 0; i < name.size(); ++i) {
-    if (absl::StartsWith(name.substr(i), "::")) return i + 2;
+    const absl::string_view rest = name.substr(i);
+    if (absl::StartsWith(rest, "::")) return i + 2;
+    if (name[i] == '/' && i > 0 && is_path && absl::StrContains(rest, '.')) return i + 1;
+    is_path = is_path && IsOfPath(name[i]);
     if (absl::string_view("<({").find(name[i]) == absl::string_view::npos) continue;
     i = Closing(name, i);
     if (i == absl::string_view::npos) return 0;
@@ -25,7 +36,7 @@ size_t OuterScopeBytes(absl::string_view name) {
 }  // namespace
 
 std::string WithoutScopes(absl::string_view bare, size_t width, const Style& style) {
-  const std::string name = absl::StrReplaceAll(bare, {{"::<..>", ""}, {"<..>", ""}});
+  const std::string name = absl::StrReplaceAll(bare, {{"::<..>", ""}, {"<..>", ""}, {"[..]", ""}});
   absl::string_view scoped = name;
   while (words::DisplayWidth(scoped) > width) {
     const size_t scope = OuterScopeBytes(scoped);

@@ -19,7 +19,7 @@ namespace memtrace::report::render {
 std::string ShortName(absl::string_view function, size_t width, const Style& style);
 
 // Shortens a name whose template arguments are "<..>" to `width` columns, for a terminal: it loses
-// its scopes, outer ones first, and then its end.
+// its scopes, outer ones and the path of a package of Go first, and then its end.
 std::string WithoutScopes(absl::string_view bare, size_t width, const Style& style);
 
 }  // namespace memtrace::report::render

@@ -341,6 +341,19 @@ TEST(TextReportTest, AnArrowInANameClosesNoBracket) {
             "std::map<..>::operator->  m.rs:2");
 }
 
+TEST(TextReportTest, AConversionKeepsItsTypeWithItsScopes) {
+  const auto shown = [](const char* function, size_t width) {
+    const Frame frame = {.function = function, .file = "/src/m.cc", .line = 2};
+    return FrameText("/src", frame, width, {}, Ink::kPlain);
+  };
+  EXPECT_EQ(shown("company::RowOfValues::operator std::basic_string<char>() const", 42),
+            "operator std::basic_string  m.cc:2");
+  EXPECT_EQ(shown("company::RowOfValues::operator int (*)(company::Key)() const", 64),
+            "company::RowOfValues::operator int (*)(company::Key)  m.cc:2");
+  EXPECT_EQ(shown("company::RowOfValues::operator int (*)(company::Key)() const", 40),
+            "operator int (*)(company::Key)  m.cc:2");
+}
+
 // A "::" in the parameters of the function that a lambda is in is none of its scopes.
 TEST(TextReportTest, ANameIsNotCutWithinAListOfParameters) {
   const Frame frame = {
@@ -354,6 +367,21 @@ TEST(TextReportTest, ANameIsNotCutWithinAListOfParameters) {
             "RequestHandlerOfTheServer::handle_request(..)::{lambda#1}::operator()  lam.cc:6");
   EXPECT_EQ(shown(72), "handle_request(..)::{lambda#1}::operator()  lam.cc:6");
   EXPECT_EQ(shown(40), "{lambda#1}::operator()  lam.cc:6");
+}
+
+// What is first to go is the way to the package, and not the method.
+TEST(TextReportTest, OfAMethodOfGoTheNameIsKept) {
+  const auto shown = [](const char* function, size_t width) {
+    const Frame frame = {.function = function, .file = "/src/m.go", .line = 2};
+    return FrameText("/src", frame, width, {}, Ink::kPlain);
+  };
+  const char* const method = "github.com/company/app/net/http.(*Conn[go.shape.string_0]).Do.func1";
+  EXPECT_EQ(shown(method, 60), "github.com/company/app/net/http.(*Conn[..]).Do.func1  m.go:2");
+  EXPECT_EQ(shown(method, 58), "github.com/company/app/net/http.(*Conn).Do.func1  m.go:2");
+  EXPECT_EQ(shown(method, 48), "company/app/net/http.(*Conn).Do.func1  m.go:2");
+  EXPECT_EQ(shown(method, 32), "http.(*Conn).Do.func1  m.go:2");
+  EXPECT_EQ(shown("lists_of_a_long_name_of_erlang:map_of_it/2", 40),
+            "lists_of_a_long_name_of_erlan...  m.go:2");
 }
 
 TEST(TextReportTest, ABurstOfFaultsIsToldAtItsMoment) {
