@@ -275,6 +275,7 @@ void FillEnd(const TraceMetadata& metadata, bool events_after_end, ProcessInfo* 
     process->end = signal ? ProcessInfo::End::kSignal : ProcessInfo::End::kExit;
     process->end_signal = signal ? end.status_or_signal : 0;
     process->exit_status = signal ? 0 : end.status_or_signal;
+    process->exit_unseen = !signal && !metadata.end.has_value();
     if (signal && end.status_or_signal == SIGKILL) process->kill = metadata.kill;
   }
 }

@@ -334,11 +334,13 @@ TraceBuilder& TraceBuilder::End(int exit_status, uint64_t time_ns, format::EndRe
   });
 }
 
-TraceBuilder& TraceBuilder::ObservedEnd(format::ObservedEndKind kind, int status_or_signal) {
+TraceBuilder& TraceBuilder::ObservedEnd(format::ObservedEndKind kind, int status_or_signal,
+                                        uint64_t time_ns) {
   return Record([&](format::RecordEncoder& r) {
     r.Begin(RecordTag::kObservedEnd);
     r.Number(static_cast<uint64_t>(kind));
     r.Number(static_cast<uint64_t>(status_or_signal));
+    if (time_ns != 0) r.Number(options_.start_realtime_ns + time_ns);
     r.End();
   });
 }

@@ -148,7 +148,9 @@ class TraceBuilder {
                           uint64_t tool_bytes = 0);
   TraceBuilder& End(int exit_status, uint64_t time_ns,
                     format::EndReason reason = format::EndReason::kExit, bool doubtful = false);
-  TraceBuilder& ObservedEnd(format::ObservedEndKind kind, int status_or_signal);
+  // `time_ns`: since the start; 0: the record ends before it.
+  TraceBuilder& ObservedEnd(format::ObservedEndKind kind, int status_or_signal,
+                            uint64_t time_ns = 0);
   TraceBuilder& Counter(std::string_view name, uint64_t value);
   TraceBuilder& Note(std::string_view text);
   TraceBuilder& Stopped(format::RecordingStop why, int error, uint64_t time_ns);

@@ -82,6 +82,45 @@ TEST(AnalyzerTest, TellsHowTheProcessEnded) {
             }).end, End::kExec) << "it was the next program that crashed";
 }
 
+// It sleeps before it ends by a raw exit_group, as a program of Go's may.
+TEST(AnalyzerTest, AnEndThatOnlyTheParentSawIsAsLateAsItSawIt) {
+  using format::ObservedEndKind;
+  constexpr uint64_t kSeenNs = 12'000'000'000;
+  const auto process = [](TraceBuilder::Options options, auto fill) {
+    TraceBuilder trace(options);
+    trace.Thread(1, 100, "main").At(1000).Malloc(0x1010, 1).At(1000);
+    fill(trace);
+    return Analyze(trace.Build()).analysis.process;
+  };
+  const auto exits = [](TraceBuilder& t) { t.ObservedEnd(ObservedEndKind::kExit, 4, kSeenNs); };
+  const ProcessInfo raw = process({}, exits);
+  EXPECT_EQ(raw.end, ProcessInfo::End::kExit);
+  EXPECT_EQ(raw.exit_status, 4);
+  EXPECT_TRUE(raw.exit_unseen);
+  EXPECT_EQ(raw.duration_ns, kSeenNs);
+  EXPECT_FALSE(raw.is_short_run());
+  const ProcessInfo told = process({}, [&](TraceBuilder& t) {
+    t.End(4, 2000);
+    exits(t);
+  });
+  EXPECT_FALSE(told.exit_unseen);
+  EXPECT_EQ(told.duration_ns, 2000u) << "the trace knows it better";
+  const ProcessInfo replaced = process({}, [&](TraceBuilder& t) {
+    t.End(0, 1, format::EndReason::kExec);
+    exits(t);
+  });
+  EXPECT_FALSE(replaced.exit_unseen) << "it may be the end of the program that took over";
+  EXPECT_LT(replaced.duration_ns, kSeenNs);
+  const ProcessInfo stopped = process({}, [&](TraceBuilder& t) {
+    t.Stopped(format::RecordingStop::kMaxBytes, 0, 1500);
+    exits(t);
+  });
+  EXPECT_LT(stopped.duration_ns, kSeenNs) << "nothing is known from behind that";
+  const ProcessInfo nobody = process({.process_record = false}, exits);
+  EXPECT_LT(nobody.duration_ns, TraceBuilder::Options().start_realtime_ns)
+      << "since when is not known";
+}
+
 // A child by vfork() in a process with a seccomp filter may have written it.
 TEST(AnalyzerTest, BelievesADoubtfulEndOnlyWhereNothingFollows) {
   using End = ProcessInfo::End;
