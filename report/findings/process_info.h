@@ -46,8 +46,8 @@ struct ProcessInfo {
   enum class End { kCut, kExit, kExec, kSignal } end = End::kCut;  // kCut: no kEnd record
   int exit_status = 0;       // kExit
   bool exit_at_once = false; // kExit by _exit() or quick_exit(): no destructors were run
-  // kExit that `memtrace run` saw and the library did not: past exit() and _exit(), by a raw
-  // exit_group as Go's runtime makes. Where events are missing the end may be, too.
+  // kExit that `memtrace run` saw and the library did not: mostly a raw exit_group, as Go's runtime
+  // makes. Where events are missing the end may be, too.
   bool exit_unseen = false;
   int end_signal = 0;        // kSignal, where `memtrace run` saw it
   KillInfo kill;             // of a SIGKILL: whether the OOM killer sent it

@@ -23,8 +23,7 @@ namespace {
 
 constexpr char kEndNotScanned[] =
     "MEMTRACE_LEAK_CHECK=off, or it left by a way that is not seen, or by two threads at once, or "
-    "MEMTRACE_MAX_BYTES "
-    "left no room for it";
+    "MEMTRACE_MAX_BYTES left no room for it";
 
 const LeakScan* LastScan(const Analysis& analysis) {
   return analysis.leak_scans.empty() ? nullptr : &analysis.leak_scans.back();
@@ -103,12 +102,20 @@ std::string HowItEnded(const ProcessInfo& process) {
     case ProcessInfo::End::kSignal:
       return absl::StrCat("killed by ", words::SignalName(process.end_signal));
     case ProcessInfo::End::kCut:
-      return process.has_record ? "it was killed, or still runs"
+      return process.has_record ? "it was killed, still runs, or ended in a way that the library "
+                                  "does not see, as by a raw exit_group of Go's runtime"
                                 : "it was killed before it had written who it is";
     case ProcessInfo::End::kExec:
     case ProcessInfo::End::kExit: break;
   }
   return "";
+}
+
+// Why there is no scan of the end.
+std::string WhyEndNotScanned(const Analysis& analysis) {
+  if (const std::string ended = HowItEnded(analysis.process); !ended.empty()) return ended;
+  if (!leak::EndedUnseen(analysis)) return kEndNotScanned;
+  return absl::StrCat("it ", leak::kEndedUnseen, ": let it end by libc's exit(), in Go C.exit()");
 }
 
 std::vector<PhaseMark> MarksOf(const Analysis& analysis) {
@@ -214,7 +221,7 @@ std::string WhyNoEvidence(const Analysis& analysis, const GatePolicy& policy) {
     if (analysis.coverage.recording_end_ns.has_value()) {
       return absl::StrCat("no leak scan: ", WhenItStopped(analysis.coverage));
     }
-    return absl::StrCat("no leak scan: ", ended.empty() ? kEndNotScanned : ended);
+    return absl::StrCat("no leak scan: ", WhyEndNotScanned(analysis));
   }
   if (last->state == LeakScan::State::kDone) {
     if (!JudgedNothing(*last, analysis)) return "";
@@ -230,9 +237,8 @@ std::string WhyNoEvidence(const Analysis& analysis, const GatePolicy& policy) {
 std::string WhatWasNotSeen(const Analysis& analysis, const GatePolicy& policy) {
   if (!policy.needs_scan() || !leak::EndWasNotScanned(analysis)) return "";
   const LeakScan* last = leak::ChooseScan(analysis, 0);
-  const std::string ended = HowItEnded(analysis.process);
   return absl::StrCat("what it lost after its last leak scan, at ", words::Duration(last->time_ns),
-                      ", is not known: ", ended.empty() ? kEndNotScanned : ended);
+                      ", is not known: ", WhyEndNotScanned(analysis));
 }
 
 std::string WhatCameBehindTheScan(const LeakScan& scan, const Analysis& analysis) {

@@ -57,6 +57,12 @@ bool EndWasNotScanned(const Analysis& analysis) {
   });
 }
 
+// The end of a trace that lacks parts may be in these.
+bool EndedUnseen(const Analysis& analysis) {
+  return analysis.process.exit_unseen && !analysis.coverage.events_missing &&
+         !analysis.coverage.recording_end_ns.has_value();
+}
+
 const LeakScan* ChooseScan(const Analysis& analysis, uint32_t number) {
   const LeakScan* last = nullptr;
   for (const LeakScan& scan : analysis.leak_scans) {
@@ -93,12 +99,18 @@ std::string WhyNoScan(const Analysis& analysis) {
     case ProcessInfo::End::kExec:
       return "the program became another one";
     case ProcessInfo::End::kCut:
-      return "the trace ends before the program did";
+      return "the trace ends without the program's end: it was killed, still runs, could no longer "
+             "write, or made a raw exit_group, as Go's runtime does";
     case ProcessInfo::End::kExit:
       break;
   }
   if (analysis.coverage.recording_end_ns.has_value())
     return "the recording ended before the program did";
+  if (EndedUnseen(analysis)) {
+    return absl::StrCat("the program ", kEndedUnseen,
+                        " (libc's exit() is scanned, in Go C.exit(); before the end "
+                        "memtrace_leak_check() and memtrace leaks ask for a scan)");
+  }
   return "none was asked for (MEMTRACE_LEAK_CHECK), or the program ended without a call of exit";
 }
 

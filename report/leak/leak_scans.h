@@ -34,6 +34,15 @@ bool EndWasNotScanned(const Analysis& analysis);
 inline constexpr char kEndWasNotScanned[] =
     "the end of the program was not scanned: nothing is known of what it lost after its last scan";
 
+// The program is known to have ended in a way that the library does not see, so that its end was
+// not scanned, whatever was asked for. Rarer than a raw exit_group is a return from main after a
+// child by vfork() has called exit().
+bool EndedUnseen(const Analysis& analysis);
+// Behind "it" or "the program".
+inline constexpr char kEndedUnseen[] =
+    "ended in a way that the library does not see, most likely by a raw exit_group as Go's runtime "
+    "makes, and was not scanned then";
+
 // The scan that a report is about. `number` 0: the last that was finished; where the exit was
 // scanned, that one, or one behind it, in an exit handler, which knows what was lost until then.
 // nullptr: there is none. All commands and formats ask here; some refuse what they get.

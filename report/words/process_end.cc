@@ -48,7 +48,8 @@ std::string EndPhrase(const ProcessInfo& process) {
       if (!process.has_record) {
         return "not in the trace, nor who it was (killed at its start, or the trace is damaged)";
       }
-      return "not in the trace (killed, still running, or it could no longer write)";
+      return "not in the trace (killed, still running, a raw exit_group, or it could no longer "
+             "write)";
   }
   return "";
 }

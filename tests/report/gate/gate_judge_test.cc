@@ -400,6 +400,29 @@ TEST(EvidenceTest, ADefiniteAnswerNeedsACompleteScan) {
   EXPECT_NE(WhyNoEvidence(analysis, policy), "") << "the last one did not end";
 }
 
+TEST(EvidenceTest, AnEndThatCouldNotBeScannedHasItsCauseAndItsCure) {
+  const GatePolicy policy;
+  Analysis analysis = Ended(ProcessInfo::End::kExit);
+  analysis.process.start_realtime_ns = 1;
+  analysis.process.exit_unseen = true;
+  EXPECT_EQ(WhyNoEvidence(analysis, policy),
+            "no leak scan: it ended in a way that the library does not see, most likely by a raw "
+            "exit_group as Go's runtime makes, and was not scanned then: let it end by libc's "
+            "exit(), in Go C.exit()");
+  Analysis asked = analysis;
+  LeakScan& scan = asked.leak_scans.emplace_back();
+  scan.state = LeakScan::State::kDone;
+  scan.reason = format::ScanReason::kRequest;
+  EXPECT_EQ(WhyNoEvidence(asked, policy), "");
+  EXPECT_THAT(WhatWasNotSeen(asked, policy), HasSubstr("in Go C.exit()"));
+  Analysis full = analysis;
+  full.coverage.recording_end_ns = 1'000'000'000;
+  EXPECT_THAT(WhyNoEvidence(full, policy), HasSubstr("the recording stopped"));
+  analysis.process.end = ProcessInfo::End::kCut;
+  analysis.process.exit_unseen = false;
+  EXPECT_THAT(WhyNoEvidence(analysis, policy), HasSubstr("raw exit_group")) << "nobody saw it";
+}
+
 TEST(EvidenceTest, WithoutItsEndNothingIsUnfreed) {
   GatePolicy policy;
   policy.fail_on = LeakKindSet::Of(LeakKind::kUnfreed);

@@ -220,6 +220,13 @@ TEST(LeakTextTest, NoScanIsNotNoLeaks) {
   EXPECT_THAT(text, HasSubstr("No scan"));
   EXPECT_THAT(text, HasSubstr("nothing is known"));
   EXPECT_THAT(Text(trace.View(), TextSection::kSummary), HasSubstr("Lost       not known"));
+  EXPECT_THAT(text, HasSubstr("MEMTRACE_LEAK_CHECK"));
+  trace.analysis.process.exit_unseen = true;
+  EXPECT_THAT(Text(trace.View()),
+              testing::AllOf(HasSubstr("exit_group"), HasSubstr("C.exit()"),
+                             Not(HasSubstr("MEMTRACE_LEAK_CHECK"))));
+  trace.analysis.coverage.events_missing = true;
+  EXPECT_THAT(Text(trace.View()), Not(HasSubstr("exit_group"))) << "the end may be among them";
   trace.analysis.process.end = ProcessInfo::End::kSignal;
   trace.analysis.process.end_signal = 9;
   EXPECT_THAT(Text(trace.View()), HasSubstr("killed by SIGKILL"));

@@ -53,7 +53,8 @@ TEST_F(SummaryTest, TellsHowItEnded) {
   process_.end_signal = 11;
   EXPECT_EQ(Ended(), "killed by SIGSEGV, after 2.00 s");
   process_.end = End::kCut;
-  EXPECT_EQ(Ended(), "not in the trace (killed, still running, or it could no longer write); "
+  EXPECT_EQ(Ended(), "not in the trace (killed, still running, a raw exit_group, or it could no "
+                     "longer write); "
                      "the last event is after 2.00 s");
   coverage_.live_until_ns = 1;
   EXPECT_EQ(Ended(), "not yet: it is at work; the last event is after 2.00 s");
