@@ -1,11 +1,27 @@
 #include "preload/own_proc.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 
 #include "preload/descriptor_table.h"
 #include "preload/sys.h"
 
 namespace memtrace {
+
+ProcNumbers WhoseNumbersInProc() {
+  char link[16];
+  const long bytes = sys::Readlink("/proc/self", link, sizeof(link));
+  if (bytes > 0) {
+    std::string_view number(link, static_cast<size_t>(bytes));
+    const bool is_ours = TakeNumber(number, 10) == static_cast<uint64_t>(sys::Getpid());
+    return is_ours ? ProcNumbers::kOurs : ProcNumbers::kOfOuterNamespace;
+  }
+  struct stat self;
+  const bool leads_nowhere =
+      bytes == -ENOENT && !sys::Failed(sys::Stat("/proc/self", &self, AT_SYMLINK_NOFOLLOW));
+  return leads_nowhere ? ProcNumbers::kOfOtherNamespace : ProcNumbers::kNotThere;
+}
 
 std::string_view ReadOwnStatus(char* buffer, size_t capacity) {
   const long bytes = ReadOwnProc("status", [&](const char* path) {

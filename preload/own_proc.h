@@ -29,6 +29,16 @@ long ReadOwnProc(std::string_view name, Read read) {
   return result;
 }
 
+// Whose numbers /proc has. A process of a pid namespace of its own may see that of another one:
+// after unshare --pid without a mount, or where a child mounts its own over its parent's.
+enum class ProcNumbers {
+  kOurs,
+  kOfOuterNamespace,  // where this process has another number
+  kOfOtherNamespace,  // where it has none, and /proc/self leads nowhere
+  kNotThere
+};
+ProcNumbers WhoseNumbersInProc();
+
 // The status of a thread that lives: for one that has ended it says nothing of memory. Empty:
 // nothing was told.
 std::string_view ReadOwnStatus(char* buffer, size_t capacity);

@@ -20,6 +20,7 @@
 #include "preload/leak_scan/userfault.h"
 #include "preload/nested_section.h"
 #include "preload/own_memory.h"
+#include "preload/own_proc.h"
 #include "preload/process.h"
 #include "preload/recorder.h"
 #include "preload/recording_switch.h"
@@ -227,6 +228,21 @@ std::string_view WhyNothingScanned(long failed, format::ScanReason reason) {
   return "no process can be made to scan: no memory for it";
 }
 
+// After ThreadStop::Stop() has failed.
+std::string_view WhyThreadsUnknown() {
+  switch (WhoseNumbersInProc()) {
+    case ProcNumbers::kOfOtherNamespace:
+      return "the threads of the process are not known: /proc is another pid namespace's";
+    case ProcNumbers::kNotThere:
+      return "the threads of the process are not known: /proc is not there";
+    case ProcNumbers::kOurs:
+    case ProcNumbers::kOfOuterNamespace:
+      break;
+  }
+  return "the threads of the process are not known: no memory for them, or /proc/self/task cannot "
+         "be read";
+}
+
 // In a section, with g_beginning taken, signals blocked and no copy at work. `unblocked`:
 // see AnswerScanRequest().
 Begun BeginScan(ThreadState& state, uint64_t unblocked, format::ScanReason reason,
@@ -267,8 +283,7 @@ Begun BeginScan(ThreadState& state, uint64_t unblocked, format::ScanReason reaso
     begun.result.state = attempt.state;
     begun.result.why = attempt.why;
     const std::string_view why =
-        stopped ? WhyNothingScanned(attempt.failed, reason)
-                : "the threads of the process are not known: /proc is not there";
+        stopped ? WhyNothingScanned(attempt.failed, reason) : WhyThreadsUnknown();
     if (!why.empty()) begun = fail(why);
   }
   if (attempt.copy > 0) {

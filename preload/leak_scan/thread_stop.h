@@ -66,7 +66,8 @@ class ThreadStop {
   ThreadStop(const ThreadStop&) = delete;
   ThreadStop& operator=(const ThreadStop&) = delete;
 
-  // False: the threads are not known, for there is no /proc or no memory. Nothing stands then.
+  // False: the threads are not known, for there is no /proc, none of theirs, or no memory. Nothing
+  // stands then.
   bool Stop();
   // They go on. What was noted of them stays valid as long as the object.
   void Release();

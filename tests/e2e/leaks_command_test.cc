@@ -302,6 +302,21 @@ TEST_F(LeakScanTest, AskedWhereAScanFails) {
             "there\n");
 }
 
+// The child has mounted a /proc in which its parent is not: `unshare --mount-proc`, whose mounts are the
+// parent's, too.
+TEST_F(LeakScanTest, SaysThatProcIsAnotherNamespaces) {
+  const Command parent = {.arguments = {"unshare", "--user", "--map-root-user", "--pid", "--fork",
+                                        "--mount-proc", "true"}};
+  if (RunCommand(parent).Outcome() != "exit 0") GTEST_SKIP() << "no namespaces here";
+  const Result run = RunCommand(Traced(parent, directory_.path()));
+  EXPECT_EQ(run.Outcome(), "exit 0") << run.err;
+  Load(TraceOf(directory_.path(), "unshare", run.pid));
+  ASSERT_EQ(scans_.size(), 1u);
+  EXPECT_EQ(scans_[0].state, LeakScan::State::kFailed);
+  EXPECT_EQ(scans_[0].failure,
+            "the threads of the process are not known: /proc is another pid namespace's");
+}
+
 TEST_F(LeakScanTest, AskedFromOutsideByTwoAtOnce) {
   Process process(Traced({.arguments = {TraceePath("kept_by"), "talks"}}, directory_.path()));
   ASSERT_TRUE(process.AwaitOutput("ready\n"));

@@ -1,6 +1,8 @@
 #include "preload/own_proc.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -28,6 +30,26 @@ TEST(OwnProcTest, TheThreadsIsAskedForOnlyWhereTheProcessesTellsNothing) {
   EXPECT_EQ(AskedFor(0), both) << "the first thread has ended";
   EXPECT_EQ(AskedFor(-ENOENT), both);
   EXPECT_EQ(ReadOwnProc("maps", [](const char*) { return long{-EACCES}; }), -EACCES);
+}
+
+// The first process of the namespace exits with what it finds in a /proc that nobody has mounted
+// anew for it.
+int FoundByFirstProcess() {
+  if (unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) return 77;
+  const pid_t first = fork();
+  if (first == 0) _exit(static_cast<int>(WhoseNumbersInProc()));
+  int status = 0;
+  return first > 0 && waitpid(first, &status, 0) == first ? WEXITSTATUS(status) : 77;
+}
+
+TEST(OwnProcTest, ProcMayHaveTheNumbersOfAnOuterNamespace) {
+  EXPECT_EQ(WhoseNumbersInProc(), ProcNumbers::kOurs);
+  const pid_t child = fork();
+  if (child == 0) _exit(FoundByFirstProcess());
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no namespaces here";
+  EXPECT_EQ(static_cast<ProcNumbers>(WEXITSTATUS(status)), ProcNumbers::kOfOuterNamespace);
 }
 
 TEST(OwnProcTest, ThePageMapIsOpen) {
