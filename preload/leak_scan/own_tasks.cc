@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "preload/own_memory.h"
+#include "preload/own_proc.h"
 #include "preload/proc_text.h"
 
 namespace memtrace {
@@ -21,6 +22,7 @@ bool OwnTasks::Open() {
   buffer_ = static_cast<char*>(OwnMap(kTextBytes, /*touch=*/false));
   if (buffer_ == nullptr) return false;
   process_ = OwnProcDirectory();
+  numbers_are_ours_ = WhoseNumbersInProc() != ProcNumbers::kOfOuterNamespace;
   return true;
 }
 
@@ -38,11 +40,32 @@ int OwnTasks::TakeEntry(long* at) const {
   return static_cast<int>(TakeNumber(name, 10));
 }
 
-bool OwnTasks::IsOfKernel(int tid) {
+int OwnTasks::OwnNumber(int listed) {
+  if (numbers_are_ours_) return listed;
+  constexpr std::string_view kLabel = "NSpid:";
+  Text<64> path;
+  path << process_.view() << "/task/" << listed << "/status";
+  const long bytes = ReadFile(path.c_str(), buffer_, kTextBytes);
+  if (bytes <= 0) return 0;
+  std::string_view rest(buffer_, static_cast<size_t>(bytes)), numbers;
+  const size_t at = rest.find(kLabel);
+  if (at == rest.npos) return 0;
+  rest.remove_prefix(at + kLabel.size());
+  if (!TakeLine(rest, &numbers)) return 0;
+  // One for each namespace, the innermost last, a tab before each.
+  uint64_t number = 0;
+  while (!numbers.empty()) {
+    numbers.remove_prefix(1);
+    number = TakeNumber(numbers, 10);
+  }
+  return static_cast<int>(number);
+}
+
+bool OwnTasks::IsOfKernel(int listed) {
   // PF_IO_WORKER; PF_USER_WORKER, Linux 6.4.
   constexpr uint64_t kIoWorker = 0x10, kUserWorker = 0x4000;
   Text<64> path;
-  path << process_.view() << "/task/" << tid << "/stat";
+  path << process_.view() << "/task/" << listed << "/stat";
   const long bytes = ReadFile(path.c_str(), buffer_, kTextBytes);
   if (bytes <= 0) return false;
   const std::string_view stat(buffer_, static_cast<size_t>(bytes));
@@ -51,10 +74,10 @@ bool OwnTasks::IsOfKernel(int tid) {
   return (flags & kUserWorker) != 0 || ((flags & kIoWorker) != 0 && is_named_so);
 }
 
-SeenTask OwnTasks::LookAt(int tid) {
+SeenTask OwnTasks::LookAt(int listed) {
   SeenTask seen;
   Text<64> path;
-  path << process_.view() << "/task/" << tid << "/status";
+  path << process_.view() << "/task/" << listed << "/status";
   long bytes = ReadFile(path.c_str(), buffer_, kTextBytes);
   if (bytes <= 0) return seen;
   seen.known = true;
@@ -64,7 +87,7 @@ SeenTask OwnTasks::LookAt(int tid) {
   seen.sleeps_deeply = state != status.npos && status[state + 7] == 'D';
   seen.blocked = HexAfter(status, "SigBlk:");
   path.Clear();
-  path << process_.view() << "/task/" << tid << "/syscall";
+  path << process_.view() << "/task/" << listed << "/syscall";
   bytes = ReadFile(path.c_str(), buffer_, kTextBytes);
   seen.call_known = bytes > 0;
   if (seen.call_known) seen.call = SeenCall::Parse({buffer_, static_cast<size_t>(bytes)});

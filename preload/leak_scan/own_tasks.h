@@ -1,5 +1,8 @@
 // OwnTasks: the threads of this process, as the kernel tells of them in /proc.
 //
+// They are listed there by the numbers of the pid namespace whose /proc it is. Where that is an
+// outer one (unshare --pid --fork) the process itself knows them by others, as all calls do.
+//
 // Of one thread at a time; makes system calls only.
 
 #ifndef MEMTRACE_PRELOAD_LEAK_SCAN_OWN_TASKS_H_
@@ -36,7 +39,7 @@ class OwnTasks {
   // Once, and before all others. False: there is no memory.
   bool Open();
 
-  // visit(tid) for each that is listed. False: there is no list.
+  // visit(number) for each that is listed. False: there is no list. No other is called meanwhile.
   template <typename Visit>
   bool ForEach(Visit visit) {
     Text<64> path;
@@ -55,13 +58,17 @@ class OwnTasks {
     return !sys::Failed(listed);
   }
 
-  SeenTask LookAt(int tid);
+  bool numbers_are_ours() const { return numbers_are_ours_; }
+  // By what the process knows the thread that is listed so; 0: it has ended.
+  int OwnNumber(int listed);
+
+  SeenTask LookAt(int listed);
 
   // io_uring's threads and the like (Linux 5.12) are listed, and never run the program's code: they
   // have nothing of its heap, and block all signals for ever. By the kernel's flags of it, the 9th
   // field of "stat". Before Linux 5.8 one of them was that of a thread that runs a virtual machine:
   // then the name is none of io_uring's.
-  bool IsOfKernel(int tid);
+  bool IsOfKernel(int listed);
 
  private:
   // Fills the buffer with entries of the directory: so many bytes.
@@ -71,6 +78,7 @@ class OwnTasks {
 
   char* buffer_ = nullptr;
   Text<32> process_;  // its directory in /proc
+  bool numbers_are_ours_ = true;
 };
 
 }  // namespace memtrace

@@ -153,20 +153,27 @@ bool HasRoomForSignal(uintptr_t stack_pointer) {
 
 ThreadStop::~ThreadStop() { Release(); }
 
-bool ThreadStop::Add(int tid) {
+bool ThreadStop::Add(int listed) {
   if (count_ == capacity_) return false;
-  known_.Add(tid);
+  known_.Add(listed);
   threads_[count_].~StoppedThread();
   new (&threads_[count_]) StoppedThread;
-  threads_[count_].tid = tid;
+  threads_[count_].listed = listed;
   ++count_;
   return true;
 }
 
 bool ThreadStop::ListTasks() {
-  return tasks_.ForEach([this](int tid) {
-    if (tid != self_ && !known_.Has(tid)) Add(tid);
+  const size_t before = count_;
+  const bool is_listed = tasks_.ForEach([this](int listed) {
+    const bool is_self = tasks_.numbers_are_ours() && listed == self_;
+    if (!is_self && !known_.Has(listed)) Add(listed);
   });
+  for (size_t i = before; i < count_; ++i) {
+    const int tid = tasks_.OwnNumber(threads_[i].listed);
+    threads_[i].tid = tid == self_ ? 0 : tid;
+  }
+  return is_listed;
 }
 
 // One that the program neither handles, ignores nor blocks in the calling thread: not one that it
@@ -216,10 +223,11 @@ void ThreadStop::NoteWaiting(const SeenTask& seen, StoppedThread* thread) {
 // all the same.
 bool ThreadStop::MaySend(StoppedThread& thread) {
   const int tid = thread.tid;
-  const SeenTask seen = tasks_.LookAt(tid);
+  if (tid == 0) return false;
+  const SeenTask seen = tasks_.LookAt(thread.listed);
   NoteWaiting(seen, &thread);
   const bool has_ended = seen.known ? seen.ended : sys::Tgkill(sys::Getpid(), tid, 0) == -ESRCH;
-  if (has_ended || (thread.blocks_briefly && tasks_.IsOfKernel(tid))) {
+  if (has_ended || (thread.blocks_briefly && tasks_.IsOfKernel(thread.listed))) {
     thread.tid = 0;
     return false;
   }
@@ -262,7 +270,7 @@ void ThreadStop::GiveUpWhoDoesNotCome() {
       if (!are_few) continue;
       // The call of this look must not go into thread.call, where the handler reads in which call
       // the thread was seen before the signal was sent.
-      const SeenTask seen = tasks_.LookAt(thread.tid);
+      const SeenTask seen = tasks_.LookAt(thread.listed);
       NoteWaiting(seen, &thread);
       has_ended = seen.ended;  // the first thread stays listed
       if (!has_ended && !IsStuck(thread)) continue;
@@ -414,7 +422,7 @@ bool ThreadStop::NoneRuns() {
   for (size_t i = 0; i < count_; ++i) {
     const StoppedThread& thread = threads_[i];
     if (thread.tid == 0 || thread.state.load() == StoppedThread::kParked) continue;
-    const SeenTask seen = tasks_.LookAt(thread.tid);
+    const SeenTask seen = tasks_.LookAt(thread.listed);
     const bool waits = seen.call_known && seen.call.number >= 0;
     if (!seen.ended && !waits && sys::Tgkill(sys::Getpid(), thread.tid, 0) != -ESRCH) return false;
   }

@@ -36,7 +36,8 @@ namespace memtrace {
 
 struct StoppedThread {
   enum State : uint32_t { kAwaited, kParked, kGivenUp };
-  int tid = 0;  // 0: it has ended
+  int tid = 0;     // 0: it has ended
+  int listed = 0;  // its number in /proc: see OwnTasks
   bool may_be_sent = false;
   bool blocks_briefly = false;  // it blocks what only libc and the tracer do, inside a call
   // At each look: in a call that no signal ends now. 0: not at the last one.
@@ -92,7 +93,7 @@ class ThreadStop {
  private:
   // Adds those that were not known. False: there is no list.
   bool ListTasks();
-  bool Add(int tid);
+  bool Add(int listed);
   void ChooseSignal();
   static void NoteWaiting(const SeenTask& seen, StoppedThread* thread);
   bool MaySend(StoppedThread& thread);
@@ -110,7 +111,7 @@ class ThreadStop {
   size_t capacity_ = 0;
   size_t count_ = 0;
   OwnTasks tasks_;
-  TidSet known_;               // all that are or were in threads_
+  TidSet known_;               // all that are or were in threads_, as they are listed
   size_t sent_ = 0;            // to threads that are or may be parked
   bool left_pending_ = false;  // one that was sent to a thread that is not waited for any more
   int signal_ = 0;

@@ -302,6 +302,26 @@ TEST_F(LeakScanTest, AskedWhereAScanFails) {
             "there\n");
 }
 
+// Where nobody mounts a /proc of the new namespace, the threads have other numbers there than for themselves.
+TEST_F(LeakScanTest, ThreadsStandInAPidNamespaceWithoutAProcOfItsOwn) {
+  const Words namespaces = {"unshare", "--user", "--map-root-user", "--pid", "--fork"};
+  Words probe = namespaces;
+  probe.push_back("true");
+  if (RunCommand({.arguments = probe}).Outcome() != "exit 0") GTEST_SKIP() << "no namespaces here";
+  for (const char* way : {"threads", "ended_threads"}) {
+    SCOPED_TRACE(way);
+    const TempDir traces;
+    Words words = namespaces;
+    words.insert(words.end(), {TraceePath("kept_by"), way});
+    const Result run = RunCommand(Traced({.arguments = words}, traces.path()));
+    ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+    Load(TraceOf(traces.path(), "kept_by"));
+    ASSERT_EQ(scans_.size(), 1u);
+    ExpectKinds(scans_[0], run.out);
+    EXPECT_EQ(Threads(format::ScanThreadState::kUnparked), 0u);
+  }
+}
+
 // The child has mounted a /proc in which its parent is not: `unshare --mount-proc`, whose mounts are the
 // parent's, too.
 TEST_F(LeakScanTest, SaysThatProcIsAnotherNamespaces) {
