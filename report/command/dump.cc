@@ -41,7 +41,7 @@ class Dumper {
         out_(out),
         model_(HeapModel::Options::OrderOf(*reader), &stacks_),
         faults_(reader),
-        modules_(faults_.log().known ? ModulesOfFaults(*reader) : ModulesOf(*reader)),
+        modules_(faults_.log().known ? ModulesAndMappedFiles(*reader) : ModulesOf(*reader)),
         module_index_(modules_),
         finder_(modules_) {
     for (const auto& [serial, thread] : reader->metadata().threads) {

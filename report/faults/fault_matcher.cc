@@ -24,7 +24,7 @@ FaultSums Minus(const FaultSums& whole, const FaultSums& part) {
 FaultMatcher::FaultMatcher(TraceReader* reader, StackTable* stacks, const Range& range)
     : page_bits_(63 - std::countl_zero(reader->metadata().process.page_bytes)),
       stacks_(stacks), range_(range), stream_(reader), space_(reader->metadata()),
-      modules_(any() ? ModulesOfFaults(*reader) : ModulesOf(*reader)), finder_(modules_),
+      modules_(ModulesAndMappedFiles(*reader)), finder_(modules_),
       main_tid_(reader->header().pid) {
   for (const auto& [serial, thread] : reader->metadata().threads) {
     if (thread.tid != 0) threads_[thread.tid] = thread.name;

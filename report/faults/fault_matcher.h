@@ -54,8 +54,7 @@ class FaultMatcher {
   // The time of the next fault; UINT64_MAX: there is none.
   uint64_t next_ns() const { return next_ns_; }
   bool any() const { return stream_.log().known; }
-  // The modules that stacks may name; if there are faults, also those that only
-  // memory maps tell of.
+  // The modules that stacks may name, and those that only memory maps tell of.
   const std::vector<ModuleInfo>& modules() const { return modules_; }
 
   // Takes all faults before `time_ns`.

@@ -47,7 +47,7 @@ std::vector<ModuleInfo> ModulesOf(const TraceReader& reader) {
   return modules;
 }
 
-std::vector<ModuleInfo> ModulesOfFaults(const TraceReader& reader) {
+std::vector<ModuleInfo> ModulesAndMappedFiles(const TraceReader& reader) {
   std::vector<ModuleInfo> modules = ModulesOf(reader);
   Files files;
   AddFiles(reader.metadata().map_at_end, &files);
@@ -55,10 +55,12 @@ std::vector<ModuleInfo> ModulesOfFaults(const TraceReader& reader) {
   uint32_t number = 0;
   for (const ModuleInfo& module : modules) {
     number = std::max(number, module.id.value);
-    for (auto at = files.begin(); at != files.end();) {
-      const auto [begin, end] = at->second;
-      at = begin < module.end && module.start < end ? files.erase(at) : std::next(at);
-    }
+    std::erase_if(files, [&module](const auto& file) {
+      const auto& [path, range] = file;
+      const bool overlaps = range.first < module.end && module.start < range.second;
+      // Where one was unloaded another may lie.
+      return overlaps && (module.unload_time_ns == 0 || module.path == path);
+    });
   }
   for (const auto& [path, range] : files) {
     if (++number >= format::kNoModule) break;

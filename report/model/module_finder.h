@@ -21,10 +21,10 @@ namespace memtrace::report {
 // The modules that the trace has records of, with their times.
 std::vector<ModuleInfo> ModulesOf(const TraceReader& reader);
 
-// The same modules, and behind them, if the trace has page faults, those that only its memory maps
-// tell of: these never allocated, but their code may touch memory. They have no build-id, and
-// numbers that no record has.
-std::vector<ModuleInfo> ModulesOfFaults(const TraceReader& reader);
+// The same modules, and behind them those that only its memory maps tell of: no stack goes through
+// these, but their code may touch memory, call an allocator that is not recorded, or have one
+// inside. They have no build-id, no time at which they were loaded, and numbers that no record has.
+std::vector<ModuleInfo> ModulesAndMappedFiles(const TraceReader& reader);
 
 class ModuleFinder {
  public:

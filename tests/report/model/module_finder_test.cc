@@ -50,9 +50,13 @@ TEST(ModuleFinderTest, WhereNoneCameBackTheNearestIsIt) {
   EXPECT_EQ(IdAt(finder, 0x2800, 10), 0u);
 }
 
-TEST(ModuleFinderTest, WhatOnlyAMapTellsOfIsAModuleOfFaults) {
+TEST(ModuleFinderTest, WhatOnlyAMapTellsOfIsAModuleToo) {
   TraceBuilder trace;
   trace.Module(1, format::kModulePermanent, 0x400000, 0x402000, 0x400000, "/bin/app", "id", 0);
+  trace.Module(2, 0, 0x7f0000000000, 0x7f0000002000, 0x7f0000000000, "/lib/before.so", "id", 10);
+  trace.ModuleUnload(2, 20);
+  trace.Module(3, 0, 0x7f0000040000, 0x7f0000042000, 0x7f0000040000, "/lib/twice.so", "id", 10);
+  trace.ModuleUnload(3, 20);
   trace.MemoryMap(format::MapReason::kEnd,
                   "00400000-00401000 r-xp 00000000 08:01 1    /bin/app\n"
                   "7f0000000000-7f0000001000 r--p 00000000 08:01 2    /lib/kernels.so\n"
@@ -60,18 +64,19 @@ TEST(ModuleFinderTest, WhatOnlyAMapTellsOfIsAModuleOfFaults) {
                   "7f0000003000-7f0000004000 rw-p 00003000 08:01 2    /lib/kernels.so\n"
                   "7f0000010000-7f0000012000 r--p 00000000 08:01 3    /lib/data.bin\n"
                   "7f0000020000-7f0000021000 r-xp 00000000 08:01 4    /lib/gone.so (deleted)\n"
-                  "7f0000030000-7f0000031000 r-xp 00000000 00:00 0    [vdso]\n", 1000);
+                  "7f0000030000-7f0000031000 r-xp 00000000 00:00 0    [vdso]\n"
+                  "7f0000040000-7f0000042000 r-xp 00000000 08:01 5    /lib/twice.so\n", 1000);
   trace.End(0, 1'000'000);
   const auto reader = Read(trace.Build());
   ASSERT_TRUE(reader.ok());
-  EXPECT_EQ(ModulesOf(**reader).size(), 1u);
-  const std::vector<ModuleInfo> modules = ModulesOfFaults(**reader);
-  ASSERT_EQ(modules.size(), 2u);
-  EXPECT_EQ(modules[1].path, "/lib/kernels.so");
-  EXPECT_EQ(modules[1].start, 0x7f0000000000u);
-  EXPECT_EQ(modules[1].bias, 0x7f0000000000u);
-  EXPECT_EQ(modules[1].end, 0x7f0000004000u);
-  EXPECT_EQ(modules[1].id.value, 2u);
+  EXPECT_EQ(ModulesOf(**reader).size(), 3u);
+  const std::vector<ModuleInfo> modules = ModulesAndMappedFiles(**reader);
+  ASSERT_EQ(modules.size(), 4u);
+  EXPECT_EQ(modules[3].path, "/lib/kernels.so");
+  EXPECT_EQ(modules[3].start, 0x7f0000000000u);
+  EXPECT_EQ(modules[3].bias, 0x7f0000000000u);
+  EXPECT_EQ(modules[3].end, 0x7f0000004000u);
+  EXPECT_EQ(modules[3].id.value, 4u);
 }
 
 }  // namespace
