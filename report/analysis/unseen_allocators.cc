@@ -16,7 +16,7 @@
 namespace memtrace::report {
 namespace {
 
-enum class Kind { kMalloc, kMark, kEntry, kOperatorNew, kOperatorDelete, kLibc };
+enum class Kind { kMalloc, kMark, kEntry, kOperatorNew, kOperatorDelete, kLoad, kLibc };
 
 struct Name {
   std::string_view name;
@@ -32,6 +32,8 @@ constexpr Name kAllocatorNames[] = {
     {"_ZdlPv", Kind::kOperatorDelete},
     {"_ZdlPvm", Kind::kOperatorDelete},
     {"_ZdaPv", Kind::kOperatorDelete},
+    {"dlopen", Kind::kLoad},
+    {"dlmopen", Kind::kLoad},
     {"__libc_start_main", Kind::kLibc},
     {"mallocx", Kind::kEntry, "jemalloc"},
     {"rallocx", Kind::kEntry, "jemalloc"},
@@ -60,6 +62,8 @@ constexpr Name kAllocatorNames[] = {
 constexpr size_t kNameCount = std::size(kAllocatorNames);
 
 constexpr std::string_view kOperatorNewName = "operator new";  // as it is told
+
+constexpr char kAllocatorNotHere[] = "the allocator that the program has in place of glibc's";
 
 // Texts that allocators have in them: they are known by these where the names were stripped.
 struct Text {
@@ -100,10 +104,7 @@ class Survey {
         continue;
       }
       const bool program = module.flags & format::kModuleExecutable;
-      // A program without a build-id may be another one by now.
-      const int64_t loaded_ns =
-          SiteSymbols::LoadedNs(analysis_.process.start_realtime_ns, module);
-      Examined examined = {&module, find({module.path, module.build_id, loaded_ns}, names,
+      Examined examined = {&module, find({module.path, module.build_id, LoadedNs(module)}, names,
                                          program ? std::span<const std::string_view>(texts)
                                                  : std::span<const std::string_view>())};
       if (examined.names.state != symbolizer::ModuleState::kSymbolsOnly &&
@@ -115,8 +116,11 @@ class Survey {
     }
   }
 
-  void Run() {
+  // Returns who may have given out blocks that end by free() and are in the trace with nothing but
+  // that; empty: nobody.
+  std::string Run() {
     for (size_t i = 0; i < all_.size(); ++i) Judge(i);
+    if (shares_free_.empty() && AllocatorIsNotHere()) shares_free_ = kAllocatorNotHere;
     // The one that all call is that of the module which comes first. Where the C++ runtime is
     // linked in it is not told from a program's own.
     const auto runtime = std::ranges::find_if(all_, [](const Examined& one) {
@@ -128,9 +132,19 @@ class Survey {
           return (one.module->flags & format::kModulePermanent) &&
                  one.Exports(Kind::kOperatorDelete);
         });
+    return shares_free_;
   }
 
  private:
+  // A file without a build-id may be another one by now. One that only a memory map tells of was
+  // there by the end.
+  int64_t LoadedNs(const ModuleInfo& module) const {
+    ModuleInfo by_the_end = module;
+    if (module.load_time_ns == 0 && (module.flags & format::kModulePermanent) == 0)
+      by_the_end.load_time_ns = analysis_.process.duration_ns;
+    return SiteSymbols::LoadedNs(analysis_.process.start_realtime_ns, by_the_end);
+  }
+
   // The modules of the start lie in the order in which names are looked up in them.
   bool ComesBeforeUs(size_t at) const {
     return at < tracer_ && (all_[at].module->flags & format::kModulePermanent);
@@ -158,19 +172,53 @@ class Survey {
     return false;
   }
 
+  // It is another one than glibc's, which the library could tell, and nobody can look at it.
+  bool AllocatorIsNotHere() const {
+    const ProcessInfo& process = analysis_.process;
+    return process.allocator == format::AllocatorKind::kOther && !process.imported() &&
+           analysis_.coverage.modules_not_examined != 0 &&
+           std::ranges::none_of(all_,
+                                [](const Examined& one) { return one.Exports(Kind::kMalloc); });
+  }
+
+  bool IsWanted(size_t name) const {
+    return std::ranges::any_of(all_, [name](const Examined& one) { return one.use(name).wanted; });
+  }
+
+  // Whether there may have been modules of which nothing is known: loaded after the start, met by
+  // no stack, and in no memory map, since they were unloaded or the process was killed. Depends on
+  // the program and not on what became of it, so that its runs do not differ in what is called a
+  // double free.
+  bool MayHaveLoadedMore() const {
+    if (analysis_.coverage.modules_not_examined != 0) return true;
+    for (size_t name = 0; name < kNameCount; ++name) {
+      if (kAllocatorNames[name].kind == Kind::kLoad && IsWanted(name)) return true;
+    }
+    return false;
+  }
+
+  // Whether others may call the operator new of `at`, and its operator delete free(). Those of
+  // tcmalloc and mimalloc do not.
+  bool MaySeeDeletesAlone(size_t at, std::string_view allocator) const {
+    if (allocator == "tcmalloc" || allocator == "mimalloc") return false;
+    for (size_t name = 0; name < kNameCount; ++name) {
+      if (kAllocatorNames[name].kind == Kind::kOperatorNew && all_[at].use(name).exported &&
+          !DefinedBefore(name, at) && (IsWanted(name) || MayHaveLoadedMore())) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   // The names of `at` besides malloc that other modules call.
   std::vector<std::string> CalledNames(size_t at) const {
     std::vector<std::string> called;
     for (size_t name = 0; name < kNameCount; ++name) {
       const Kind kind = kAllocatorNames[name].kind;
       if ((kind != Kind::kEntry && kind != Kind::kOperatorNew) || !all_[at].use(name).exported ||
-          DefinedBefore(name, at)) {
+          DefinedBefore(name, at) || !IsWanted(name)) {
         continue;
       }
-      const bool wanted = std::any_of(all_.begin(), all_.end(), [name](const Examined& other) {
-        return other.use(name).wanted;
-      });
-      if (!wanted) continue;
       const std::string shown = kind == Kind::kOperatorNew
                                     ? std::string(kOperatorNewName)
                                     : std::string(kAllocatorNames[name].name);
@@ -191,17 +239,18 @@ class Survey {
       Add(path, allocator, UnseenAllocator::Way::kComesFirst, "");  // the library's own note
       return;
     }
+    if (exports_malloc && shares_free_.empty() && MaySeeDeletesAlone(at, allocator))
+      shares_free_ = path;
     if (exports_malloc && !allocator.empty()) {
       const std::vector<std::string> called = CalledNames(at);
       if (called.empty()) return;
       const std::string names = absl::StrJoin(called, ", ");
-      // What operator new gives out operator delete ends, in jemalloc by a call of free().
-      const bool shares_free =
-          allocator == "jemalloc" || called.size() > 1 || called[0] != kOperatorNewName;
       Add(path, allocator, UnseenAllocator::Way::kOwnNames,
           absl::StrCat(path, " is ", allocator, ": what is allocated by its own ", names,
-                       " is not in this trace, only what is by malloc and its kin"),
-          shares_free);
+                       " is not in this trace, only what is by malloc and its kin"));
+      // What mallocx, tc_malloc and the like give out may end by free().
+      const bool by_new_alone = called.size() == 1 && called[0] == kOperatorNewName;
+      if (shares_free_.empty() && !by_new_alone) shares_free_ = path;
       return;
     }
     if (exports_malloc) {
@@ -236,26 +285,26 @@ class Survey {
   }
 
   void Add(const std::string& module, const std::string& allocator, UnseenAllocator::Way way,
-           const std::string& note, bool shares_free = false) {
+           const std::string& note) {
     for (const UnseenAllocator& known : analysis_.coverage.unseen_allocators) {
       if (known.module == module && known.way == way) return;  // loaded again
     }
-    analysis_.coverage.unseen_allocators.push_back({module, allocator, way, shares_free});
+    analysis_.coverage.unseen_allocators.push_back({module, allocator, way});
     if (!note.empty()) analysis_.coverage.notes.push_back({note});
   }
 
   Analysis& analysis_;
   std::vector<Examined> all_;
   size_t tracer_ = SIZE_MAX;
+  std::string shares_free_;  // what Run() returns
 };
 
 // What jemalloc's operator delete ends comes to free(), what its operator new gives out does not
 // come to us: each object at the address of a block that was freed looks like a double free. The
-// program's own double frees look the same, and are not told apart.
-void TakeBackSecondFrees(Analysis* analysis) {
-  const auto& allocators = analysis->coverage.unseen_allocators;
-  const auto shares = std::ranges::find_if(allocators, &UnseenAllocator::shares_free);
-  if (shares == allocators.end()) return;
+// program's own double frees look the same, and are not told apart. `allocator`: who may have given
+// them out; empty: nobody.
+void TakeBackSecondFrees(const std::string& allocator, Analysis* analysis) {
+  if (allocator.empty()) return;
   InvalidFrees& frees = analysis->invalid_frees;
   uint64_t taken_back = 0;
   std::erase_if(frees.stories, [&taken_back](const InvalidFree& story) {
@@ -268,17 +317,14 @@ void TakeBackSecondFrees(Analysis* analysis) {
   frees.of_unseen_blocks += taken_back;
   analysis->coverage.notes.push_back({absl::StrCat(
       words::Plural(taken_back, "free"), " of blocks that were freed before ",
-      taken_back == 1 ? "is" : "are", " not told as double frees: ", shares->module,
+      taken_back == 1 ? "is" : "are", " not told as double frees: ", allocator,
       " may have given out other blocks there in between, which are not in this trace")});
 }
-
-void Examine(const FindModuleNames& find, Analysis* analysis) { Survey(find, analysis).Run(); }
 
 }  // namespace
 
 void FillUnseenAllocators(const FindModuleNames& find, Analysis* analysis) {
-  Examine(find, analysis);
-  TakeBackSecondFrees(analysis);
+  TakeBackSecondFrees(Survey(find, analysis).Run(), analysis);
 }
 
 void UnseenAllocatorsByProgram::Fill(Analysis* analysis) {
@@ -295,17 +341,17 @@ void UnseenAllocatorsByProgram::Fill(Analysis* analysis) {
     coverage.unseen_allocators.insert(coverage.unseen_allocators.end(), found.allocators.begin(),
                                       found.allocators.end());
     coverage.notes.insert(coverage.notes.end(), found.notes.begin(), found.notes.end());
-    TakeBackSecondFrees(analysis);
+    TakeBackSecondFrees(found.shares_free, analysis);
     return;
   }
   const size_t notes_before = coverage.notes.size();
-  Examine(find_, analysis);
+  found.shares_free = Survey(find_, analysis).Run();
   found.modules_not_examined = coverage.modules_not_examined;
   found.own_operator_delete = coverage.own_operator_delete;
   found.allocators = coverage.unseen_allocators;
   found.notes.assign(coverage.notes.begin() + static_cast<ptrdiff_t>(notes_before),
                      coverage.notes.end());
-  TakeBackSecondFrees(analysis);
+  TakeBackSecondFrees(found.shares_free, analysis);
 }
 
 FindModuleNames ModuleNamesBy(symbolizer::SymbolizerProcess* process) {

@@ -11,7 +11,10 @@
 //                                tcmalloc or mimalloc define it: no malloc is called then
 //
 // Only what somebody calls is told: an allocator's own names count where a module asks for
-// them.
+// them. The modules are those that stacks or memory maps tell of. Where a module asks for dlopen
+// there may have been more, which were unloaded, or in a process that was killed: then it is not
+// known that nobody called an allocator's operator new, and what looks like a second free may be of
+// a block from there.
 
 #ifndef MEMTRACE_REPORT_ANALYSIS_UNSEEN_ALLOCATORS_H_
 #define MEMTRACE_REPORT_ANALYSIS_UNSEEN_ALLOCATORS_H_
@@ -35,8 +38,8 @@ using FindModuleNames = std::function<symbolizer::ModuleNames(
     std::span<const std::string_view> texts)>;
 
 // Fills Coverage::unseen_allocators, ::own_operator_delete and ::modules_not_examined, and adds its
-// notes. Takes those invalid frees back that may be of blocks which such an allocator gave out, and
-// counts them as InvalidFrees::of_unseen_blocks.
+// notes. Takes those invalid frees back that may be of blocks which an unseen allocator gave out,
+// and counts them as InvalidFrees::of_unseen_blocks.
 void FillUnseenAllocators(const FindModuleNames& find, Analysis* analysis);
 
 // The same of many traces: a program, with its modules, is looked at once, for that
@@ -50,6 +53,7 @@ class UnseenAllocatorsByProgram {
   struct Found {
     std::vector<UnseenAllocator> allocators;
     std::vector<CoverageNote> notes;
+    std::string shares_free;  // who may have given out blocks of which only a free() is seen
     uint64_t modules_not_examined = 0;
     bool own_operator_delete = false;
   };

@@ -38,8 +38,6 @@ struct UnseenAllocator {
   std::string module;
   std::string allocator;  // "jemalloc"; empty: not known
   Way way = Way::kComesFirst;
-  // Of kOwnNames: such blocks may end by free(), which comes to us.
-  bool shares_free = false;
 };
 
 // A sentence of what the trace lacks, or of what else there is to know of it.

@@ -3,15 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <span>
 #include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "report/analysis/analyzer.h"
 #include "report/analysis/coverage.h"
-#include "report/analysis/unseen_allocators.h"
 #include "tests/report/test_util.h"
 #include "tests/report/trace_builder.h"
 
@@ -217,68 +212,6 @@ TEST(InvalidFreesOfAPartTest, OfARangeNothingIsTold) {
   AnalyzeOptions options;
   options.range.from_ns = 25;
   EXPECT_FALSE(Analyze(trace.Build(), options).analysis.invalid_frees.looked_for);
-}
-
-// An allocator that a program which calls malloc and operator new is linked with.
-symbolizer::ModuleNames NamesBeside(const std::string& allocator, const symbolizer::Module& module,
-                                    std::span<const std::string_view> names) {
-  symbolizer::ModuleNames found;
-  found.state = symbolizer::ModuleState::kSymbolsOnly;
-  const bool is_program = module.path == "/usr/bin/app";
-  for (const std::string_view name : names) {
-    symbolizer::NameUse use;
-    const bool is_called = name == "malloc" || name == "_Znwm";
-    use.wanted = is_program && is_called;
-    use.exported = !is_program && (is_called || name == allocator);
-    found.uses.push_back(use);
-  }
-  return found;
-}
-
-TEST(UnseenBlocksTest, AFreeThatMayBeOfOneIsNoSecondOne) {
-  for (const auto& [mark, taken_back] :
-       std::vector<std::pair<std::string, uint64_t>>{{"mallocx", 2}, {"tc_malloc", 0}}) {
-    TraceBuilder trace;
-    trace.Module(1, format::kModulePermanent | format::kModuleExecutable, 0x400000, 0x500000,
-                 0x400000, "/usr/bin/app");
-    trace.Module(2, format::kModulePermanent | format::kModuleTracer, 0x500000, 0x600000, 0x500000,
-                 "/lib/libmemtrace.so");
-    trace.Module(3, format::kModulePermanent, 0x600000, 0x700000, 0x600000,
-                 "/usr/lib/liballocator.so");
-    auto& thread = trace.Thread(1, 4242, "main");
-    thread.At(1).Node(1, 0x401000);
-    thread.At(10).Malloc(0x10010, 18, 1).Free(0x10010).Free(0x10010).Free(0x10010);
-    thread.At(20).Malloc(0x20010, 100, 1).Free(0x20018);
-    thread.At(1000);
-    trace.End(0, 1000);
-    AnalyzedTrace analyzed = Analyze(trace.Build());
-    const InvalidFrees& frees = analyzed.analysis.invalid_frees;
-    ASSERT_EQ(frees.told, 3u);
-    const FindModuleNames find = [&mark = mark](const symbolizer::Module& module,
-                                                std::span<const std::string_view> names,
-                                                std::span<const std::string_view>) {
-      return NamesBeside(mark, module, names);
-    };
-    UnseenAllocatorsByProgram by_program(find);
-    for (const bool again : {false, true}) {
-      Analysis one = analyzed.analysis;
-      by_program.Fill(&one);
-      EXPECT_EQ(one.coverage.unseen_allocators.size(), 1u) << mark;
-      EXPECT_EQ(one.invalid_frees.of_unseen_blocks, taken_back) << mark << again;
-    }
-    FillUnseenAllocators(find, &analyzed.analysis);
-    EXPECT_EQ(frees.of_unseen_blocks, taken_back) << mark;
-    EXPECT_EQ(frees.told, 3u - taken_back) << mark;
-    EXPECT_EQ(frees.stories.front().kind == InvalidFree::Kind::kInsideLive, taken_back != 0)
-        << "that is one in any case";
-    const auto is_noted = testing::Contains(
-        testing::HasSubstr("2 frees of blocks that were freed before are not told"));
-    if (taken_back != 0) {
-      EXPECT_THAT(CoverageNotes(analyzed.analysis), is_noted);
-    } else {
-      EXPECT_THAT(CoverageNotes(analyzed.analysis), testing::Not(is_noted));
-    }
-  }
 }
 
 }  // namespace
