@@ -75,6 +75,10 @@ std::string LibraryOf(const std::string& file) {
   return "";
 }
 
+std::string PluginPath(const std::string& name) {
+  return MEMTRACE_BUILD_DIR "/tests/tracees/plugins/libplugin_" + name + ".so";
+}
+
 class AllocatorTest : public ::testing::TestWithParam<Allocator> {
  protected:
   // The same with and without us, but for the trace.
@@ -108,8 +112,11 @@ class AllocatorTest : public ::testing::TestWithParam<Allocator> {
   }
 
   // The allocator is preloaded behind us.
-  Result RunPreloaded(const std::string& program, const std::string& library) {
-    Command command = Traced({.arguments = {TraceePath(program)}}, traces_.path());
+  Result RunPreloaded(const std::string& program, const std::string& library,
+                      const Words& arguments = {}, const Environment& environment = {}) {
+    Words words = {TraceePath(program)};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    Command command = Traced({.arguments = words, .environment = environment}, traces_.path());
     for (auto& [name, value] : command.environment) {
       if (name == "LD_PRELOAD") value += ":" + library;
     }
@@ -280,6 +287,30 @@ TEST_P(AllocatorTest, WhatItsOperatorDeleteEndsIsNoDoubleFree) {
   EXPECT_THAT(ReportText(trace), Not(AnyOf(HasSubstr("Verdict"), HasSubstr("INVALID FREES"))));
 }
 
+// Nor where only a plugin calls these, whatever is known of that: a page fault, a memory map of the
+// end, or nothing.
+TEST_P(AllocatorTest, NorWhatAPluginEndsThatNoStackMet) {
+  const std::string library = LibraryOf(GetParam().library);
+  if (library.empty()) GTEST_SKIP() << GetParam().library << " is not installed";
+  for (const char* faults : {"auto", "off"}) {
+    for (const std::string end : {"opened", "closed", "killed"}) {
+      SCOPED_TRACE(testing::Message() << "faults " << faults << ", " << end);
+      const Result run = RunPreloaded("opens_silent_plugin", library, {end, PluginPath("deleting")},
+                                      {{"MEMTRACE_FAULTS", faults}});
+      ASSERT_EQ(run.Outcome(), end == "killed" ? "signal 9" : "exit 0") << run.out << run.err;
+      const std::string trace = TraceOf(traces_.path(), "opens_silent_plugin", run.pid);
+      const Json frees = Report(trace).at("invalid_frees");
+      EXPECT_EQ(frees.at("stories"), Json::array()) << frees.dump();
+      if (GetParam().name == "jemalloc") {
+        EXPECT_EQ(frees.at("of_unseen_blocks"), 64) << "then this has nothing to tell any more";
+      }
+      const Result check = RunCommand({.arguments = {ToolPath(), "check", trace}});
+      EXPECT_EQ(check.exit_status, end == "killed" ? 2 : 0) << check.out << check.err;
+      EXPECT_THAT(check.out, Not(HasSubstr("invalid free")));
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, AllocatorTest,
                          ::testing::Values(Allocator{"jemalloc", "libjemalloc.so.2"},
                                            Allocator{"tcmalloc", "libtcmalloc_minimal.so.4"},
@@ -428,6 +459,18 @@ TEST(OwnAllocatorTest, OfALibraryThatBindsItToItselfIsNoted) {
   EXPECT_THAT(WaysOf(traces.report), ::testing::ElementsAre(StartsWith("hidden ")));
   EXPECT_THAT(NotesOf(traces.report),
               HasSubstr("libplugin_symbolic.so has a malloc of its own and binds it to itself"));
+}
+
+// The memory map of the end tells of it.
+TEST(OwnAllocatorTest, OfAPluginThatNoStackMetItIsNoted) {
+  for (const char* faults : {"auto", "off"}) {
+    const Traces traces("opens_silent_plugin", {"opened", PluginPath("hidden")},
+                        {{"MEMTRACE_FAULTS", faults}});
+    EXPECT_THAT(WaysOf(traces.report), ::testing::ElementsAre("hidden ?")) << faults;
+    EXPECT_THAT(NotesOf(traces.report),
+                HasSubstr("libplugin_hidden.so has an allocator of its own inside"))
+        << faults;
+  }
 }
 
 TEST(OwnAllocatorTest, BesideTheCheckingMallocOfGlibc) {
