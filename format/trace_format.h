@@ -134,6 +134,20 @@ inline constexpr size_t kRingAlignment = 4096;
 // place while the process runs. All numbers are of the whole process and only grow.
 inline constexpr uint32_t kStatusMagic = 0x5353544d;  // "MTSS" in the file
 inline constexpr uint32_t kMaxSegments = 8;
+// Memory scans of which a block could not be written. They are lost as a whole: one that lacks a
+// block concludes nothing.
+struct LostScans {
+  uint32_t first;  // numbers of scans; 0: none was lost
+  uint32_t last;
+  uint32_t why;   // RecordingStop, of the last
+  int32_t error;  // errno
+};
+// The records of the end (kEnd) could not be written. A later end may be in the file all the same:
+// an exec failed, and the process went on.
+struct LostEnd {
+  uint32_t why;   // RecordingStop; 0: they were written, or there is no end yet
+  int32_t error;  // errno
+};
 struct StatusArea {
   uint32_t magic;         // kStatusMagic
   uint32_t bytes;         // sizeof(StatusArea) of the writer
@@ -169,8 +183,12 @@ struct StatusArea {
   uint64_t leak_signal;
   uint32_t no_scans;  // NoScans of memory_scan.h: a request is not answered any more
   uint32_t reserved_2;
+  // Blocks without events that could not be written. Of others nothing is told: records of modules
+  // and threads are written again when there is room, and count as missing where they are needed.
+  LostScans lost_scans;
+  LostEnd lost_end;
 };
-static_assert(sizeof(StatusArea) == 208);
+static_assert(sizeof(StatusArea) == 232);
 
 // A module instance: a file mapped from its load to its unload, numbered 1, 2, ...
 // by its kModule record. A stack node names the instance its pc lies in; 0 there

@@ -31,7 +31,7 @@ namespace {
 // Writes the library's counters, and the record that ends the trace.
 void WriteLastRecords(format::EndReason reason, int status, const rusage& usage,
                       const SignalsBlocked& calls) {
-  AppendRecords<1024>([&](format::RecordEncoder& out) {
+  const bool told = AppendRecords<1024>([&](format::RecordEncoder& out) {
     unwind::UnwindCounters sum;
     uint64_t missed = g_process.missed_events.load(std::memory_order_relaxed);
     uint64_t nodes = 0;
@@ -79,6 +79,7 @@ void WriteLastRecords(format::EndReason reason, int status, const rusage& usage,
     if (!calls && reason != format::EndReason::kExit) out.Number(1);
     out.End();
   }, TraceFile::Keep::kWhileNew);
+  if (!told) g_process.file.NoteLostEnd();
 }
 
 // 0: not known.

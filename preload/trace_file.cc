@@ -240,6 +240,30 @@ void TraceFile::NoteNoScans(format::NoScans why) {
   }
 }
 
+// Of the last Append, which failed.
+format::RecordingStop TraceFile::WhyRefused() const {
+  const format::RecordingStop why = last_stop();
+  return why != format::RecordingStop{} ? why : format::RecordingStop::kOpenFailed;
+}
+
+void TraceFile::NoteLostScan(uint32_t number) {
+  const format::RecordingStop why = WhyRefused();
+  const long error = last_error();
+  if (status_.NoteLostScan(number, why, error)) return;
+  // Which was the first is not known here.
+  const format::LostScans lost = {number, number, static_cast<uint32_t>(why),
+                                  static_cast<int32_t>(error)};
+  WriteStatus(offsetof(format::StatusArea, lost_scans), &lost, sizeof(lost));
+}
+
+void TraceFile::NoteLostEnd() {
+  const format::RecordingStop why = WhyRefused();
+  const long error = last_error();
+  if (status_.NoteLostEnd(why, error)) return;
+  const format::LostEnd lost = {static_cast<uint32_t>(why), static_cast<int32_t>(error)};
+  WriteStatus(offsetof(format::StatusArea, lost_end), &lost, sizeof(lost));
+}
+
 namespace {
 
 // Moves `end` on by `bytes`, and says where it was. Nothing: that is beyond `limit`.

@@ -93,6 +93,9 @@ class TraceFile {
   void AnswerScan(uint64_t answer);
   void NoteScanFinished(uint32_t number);
   void NoteNoScans(format::NoScans why);
+  // A block of the scan `number`, or of the end of the process, could not be appended just now.
+  void NoteLostScan(uint32_t number);
+  void NoteLostEnd();
 
   // Whether MEMTRACE_KEEP=newest is set.
   bool keeps_newest() const { return segments_.on(); }
@@ -142,6 +145,7 @@ class TraceFile {
   void WriteStatus(uint64_t offset, const void* words, size_t bytes);
   void ShareEnd();
   bool Refuse(format::RecordingStop why, long error);
+  format::RecordingStop WhyRefused() const;
   // Of a reserve that is used up: whether the size limit is what it was mapped up to.
   format::RecordingStop WhyReserveEnds() const;
   bool AppendToSegment(format::BlockHeader& header, const void* payload, Keep* kept);

@@ -67,6 +67,32 @@ bool TraceStatus::NoteNoScans(format::NoScans why) {
   return to != nullptr;
 }
 
+// Null: a store could be SIGBUS, or is seen by this process alone.
+format::StatusArea* TraceStatus::SharedForStoring() {
+  format::StatusArea* const to = ScansForStoring();
+  return to != &private_area_ ? to : nullptr;
+}
+
+bool TraceStatus::NoteLostScan(uint32_t number, format::RecordingStop why, long error) {
+  format::StatusArea* const to = SharedForStoring();
+  if (to == nullptr) return false;
+  format::LostScans& lost = to->lost_scans;
+  std::atomic_ref(lost.why).store(static_cast<uint32_t>(why), std::memory_order_relaxed);
+  std::atomic_ref(lost.error).store(static_cast<int32_t>(error), std::memory_order_relaxed);
+  std::atomic_ref(lost.last).store(number, std::memory_order_relaxed);
+  uint32_t none = 0;
+  std::atomic_ref(lost.first).compare_exchange_strong(none, number, std::memory_order_release);
+  return true;
+}
+
+bool TraceStatus::NoteLostEnd(format::RecordingStop why, long error) {
+  format::StatusArea* const to = SharedForStoring();
+  if (to == nullptr) return false;
+  std::atomic_ref(to->lost_end.error).store(static_cast<int32_t>(error), std::memory_order_relaxed);
+  std::atomic_ref(to->lost_end.why).store(static_cast<uint32_t>(why), std::memory_order_release);
+  return true;
+}
+
 void TraceStatus::NoteLoss(uint64_t events, uint64_t ticks, format::RecordingStop why,
                            long error) {
   format::StatusArea& to = area();
@@ -92,10 +118,11 @@ void TraceStatus::Write(long fd) {
   const uint64_t news = private_area_.lost_events + private_area_.missed_events +
                         private_area_.segments_begun + private_area_.stop_why;
   if (written_.exchange(news, std::memory_order_relaxed) == news) return;
-  // The part that other programs write is behind this, and must stay.
+  // The part that other programs write is behind this, and must stay; so must what is lost without
+  // being events, which a copy of the process may have written (TraceFile::NoteLostScan()).
   const bool has_requests = scans_.load(std::memory_order_acquire) != &private_area_;
-  iovec part = {&private_area_,
-                has_requests ? offsetof(format::StatusArea, scan_request) : sizeof(private_area_)};
+  iovec part = {&private_area_, has_requests ? offsetof(format::StatusArea, scan_request)
+                                             : offsetof(format::StatusArea, lost_scans)};
   sys::Pwritev(fd, &part, 1, kOffset);
 }
 

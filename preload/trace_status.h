@@ -60,6 +60,10 @@ class TraceStatus {
   bool AnswerScan(uint64_t answer);
   bool NoteScanFinished(uint32_t number);
   bool NoteNoScans(format::NoScans why);
+  // The same of what could not be written. False also where nobody else would see it: it may be a
+  // copy of the process that notes it.
+  bool NoteLostScan(uint32_t number, format::RecordingStop why, long error);
+  bool NoteLostEnd(format::RecordingStop why, long error);
 
   // Writes the area to the file, if it is in private memory. `fd` is the trace, open for writing.
   void Write(long fd);
@@ -73,6 +77,7 @@ class TraceStatus {
 
  private:
   format::StatusArea* ScansForStoring();
+  format::StatusArea* SharedForStoring();
 
   format::StatusArea private_area_ = {};
   std::atomic<format::StatusArea*> area_{&private_area_};

@@ -20,7 +20,10 @@ void ScanWriter::Flush() {
   header.thread = number_;
   header.sequence = blocks_->fetch_add(1) + 1;
   header.payload_bytes = header.content_bytes = static_cast<uint32_t>(encoder_.size());
-  if (!failed_) failed_ = !g_process.file.Append(header, encoder_.data());
+  if (!failed_ && !g_process.file.Append(header, encoder_.data())) {
+    failed_ = true;
+    g_process.file.NoteLostScan(number_);
+  }
   encoder_.Clear();
 }
 
@@ -49,7 +52,7 @@ void WriteFailedScan(uint32_t number, format::ScanReason reason, std::string_vie
   header.thread = number;
   header.sequence = 1;
   header.payload_bytes = header.content_bytes = static_cast<uint32_t>(out.size());
-  g_process.file.Append(header, buffer);
+  if (!g_process.file.Append(header, buffer)) g_process.file.NoteLostScan(number);
 }
 
 }  // namespace memtrace

@@ -14,6 +14,7 @@
 #include "format/notes.h"
 #include "report/base/path.h"
 #include "report/words/units.h"
+#include "report/words/write_failure.h"
 
 namespace memtrace::report {
 namespace {
@@ -112,23 +113,7 @@ std::string ConfinementNote(const Confinements& kind, bool all_told, const Clock
 
 // `clock` nullptr: without the times, and how many they were.
 std::string LossNote(const LostEventsRecord& loss, const ClockMap* clock) {
-  std::string why;
-  switch (static_cast<format::RecordingStop>(loss.why)) {
-    case format::RecordingStop::kMaxBytes: why = "the size limit was reached"; break;
-    case format::RecordingStop::kFileReplaced:
-      why = "another file had the place of the trace";
-      break;
-    case format::RecordingStop::kOpenFailed: why = "the trace could not be opened"; break;
-    case format::RecordingStop::kSandboxed:
-      why = "the program had given up the right to write";
-      break;
-    case format::RecordingStop::kNoMemory: why = "there was no memory"; break;
-    case format::RecordingStop::kReserveUsedUp:
-      why = "the part that was mapped before the program gave up rights was used up";
-      break;
-    case format::RecordingStop::kWriteFailed: break;
-  }
-  if (loss.error != 0) absl::StrAppend(&why, why.empty() ? "" : ": ", strerror(loss.error));
+  const std::string why = words::WhyNotWritten(loss.why, loss.error);
   if (clock == nullptr)
     return absl::StrCat("Events could not be written to the trace (", why, ").");
   const double from = static_cast<double>(clock->ToNs(loss.first_ticks)) / 1e9;
@@ -137,6 +122,20 @@ std::string LossNote(const LostEventsRecord& loss, const ClockMap* clock) {
                       loss.lost_events == 1 ? " event" : " events", " up to ", to,
                       " s could not be written to the trace (", why,
                       "); the first write failed at ", from, " s.");
+}
+
+std::string LostScansNote(const LostScans& lost) {
+  const std::string which =
+      lost.first == lost.last
+          ? absl::StrCat("Memory scan ", lost.last)
+          : absl::StrCat("Memory scans ", lost.first, " to ", lost.last, ", or some of them,");
+  return absl::StrCat(which, " could not be written to the trace: ", lost.why, ".");
+}
+
+// Whether the process has ended in order without a word of it in the trace, as there was no room.
+bool LacksItsEnd(const TraceMetadata& metadata, const ProcessInfo& process) {
+  return metadata.lost_end.why != 0 && !metadata.end.has_value() &&
+         process.end != ProcessInfo::End::kSignal;
 }
 
 }  // namespace
@@ -346,6 +345,11 @@ void AddRecordingNotes(const TraceReader& reader, Analysis* analysis) {
     notes.push_back(
         {LossNote(metadata.losses, &reader.clock()), LossNote(metadata.losses, nullptr)});
   }
+  if (coverage.lost_scans.last != 0) notes.push_back({LostScansNote(coverage.lost_scans)});
+  if (!coverage.lost_end.empty()) {
+    notes.push_back({absl::StrCat(
+        "The end of the process could not be written to the trace: ", coverage.lost_end, ".")});
+  }
   if (reader.window_begin_ns() != 0) {
     const auto kept = [](absl::string_view from) {
       return absl::StrCat("The trace kept the newest events only (MEMTRACE_KEEP=newest)", from,
@@ -400,17 +404,30 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
       std::max(metadata.counter("tool_minor_faults"), analysis->faults.tool_minor);
   coverage.damage = reader.damage();
   coverage.truncated = !coverage.damage.empty() || reader.cut();
-  if (coverage.damage.empty() && !reader.cut_place().empty()) {
+  if (const LostScansRecord& lost = metadata.lost_scans; lost.last != 0) {
+    coverage.lost_scans = {lost.first, lost.last,
+                           words::WhyNotWrittenAndCure(lost.why, lost.error)};
+  }
+  if (LacksItsEnd(metadata, analysis->process)) {
+    coverage.lost_end = words::WhyNotWrittenAndCure(metadata.lost_end.why, metadata.lost_end.error);
+  }
+  // A packer found this out when it had read all of the raw file: that was not cut.
+  const bool is_packed = (reader.header().flags & format::kFilePacked) != 0;
+  const bool lacks_end_alone = !coverage.lost_end.empty() && is_packed;
+  if (coverage.damage.empty() && !reader.cut_place().empty() && !lacks_end_alone) {
     coverage.damage = reader.cut_place();
   } else if (coverage.damage.empty() && reader.cut() && !metadata.end.has_value()) {
-    coverage.damage = absl::StrCat(
-        "the trace ends without an end: the process was killed or still runs",
-        statistics.lost_blocks == 0 ? "; everything it had written was read" : "");
+    coverage.damage =
+        absl::StrCat("the trace ends without an end: ",
+                     coverage.lost_end.empty() ? "the process was killed or still runs"
+                                               : "that could not be written",
+                     statistics.lost_blocks == 0 ? "; everything it had written was read" : "");
   }
   // A line of a log that was not understood may be an event.
   coverage.events_missing = coverage.dropped_events != 0 || coverage.lost_blocks != 0 ||
                             metadata.counter("import_bad_lines") != 0 ||
-                            !reader.damage().empty() || !reader.cut_place().empty();
+                            !reader.damage().empty() ||
+                            (!reader.cut_place().empty() && !lacks_end_alone);
   coverage.live_until_ns = reader.live_until_ns();
   // What a log lacks is in its counters: the notes of an import say where it comes from,
   // and why it lacks that.

@@ -51,6 +51,12 @@ struct CoverageNote {
   const std::string& of_many() const { return without_times.empty() ? text : without_times; }
 };
 
+// Memory scans that the library could not write.
+struct LostScans {
+  uint32_t first = 0, last = 0;  // their numbers, or those of some in between; 0: there are none
+  std::string why;               // of the last, and what helps: a phrase
+};
+
 // What the trace does and does not contain.
 struct Coverage {
   uint64_t events = 0;             // allocation events: alloc, realloc, free
@@ -81,6 +87,9 @@ struct Coverage {
   // among them): what looks freed or leaked may be neither.
   bool events_missing = false;
   std::string damage;
+  LostScans lost_scans;
+  // The process ended in order, and that could not be written: why, and what helps. Empty: it was.
+  std::string lost_end;
   std::vector<CoverageNote> notes;
   std::vector<UnseenAllocator> unseen_allocators;
   // The program, or a library, has an operator delete that all call in place of the C++ runtime's:

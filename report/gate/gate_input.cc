@@ -97,7 +97,11 @@ Later AllocatedLater(const LeakScan& scan, const Analysis& analysis) {
   return {std::clamp(beside, least, most), least == most};
 }
 
-std::string HowItEnded(const ProcessInfo& process) {
+std::string HowItEnded(const Analysis& analysis) {
+  const ProcessInfo& process = analysis.process;
+  if (!analysis.coverage.lost_end.empty() && process.end == ProcessInfo::End::kCut) {
+    return absl::StrCat("its end could not be written to the trace: ", analysis.coverage.lost_end);
+  }
   switch (process.end) {
     case ProcessInfo::End::kSignal:
       return absl::StrCat("killed by ", words::SignalName(process.end_signal));
@@ -113,7 +117,8 @@ std::string HowItEnded(const ProcessInfo& process) {
 
 // Why there is no scan of the end.
 std::string WhyEndNotScanned(const Analysis& analysis) {
-  if (const std::string ended = HowItEnded(analysis.process); !ended.empty()) return ended;
+  if (const std::string lost = leak::LostScanText(analysis); !lost.empty()) return lost;
+  if (const std::string ended = HowItEnded(analysis); !ended.empty()) return ended;
   if (!leak::EndedUnseen(analysis)) return kEndNotScanned;
   return absl::StrCat("it ", leak::kEndedUnseen, ": let it end by libc's exit(), in Go C.exit()");
 }
@@ -207,7 +212,7 @@ class NotesOfPrograms {
 std::string WhyNoEvidence(const Analysis& analysis, const GatePolicy& policy) {
   std::string why = WhyEventsAreMissing(analysis);
   if (!why.empty()) return why;
-  const std::string ended = HowItEnded(analysis.process);
+  const std::string ended = HowItEnded(analysis);
   if (policy.looks_at_unfreed() && !ended.empty()) {
     return absl::StrCat("what it would have freed is not known: ", ended);
   }
@@ -218,7 +223,7 @@ std::string WhyNoEvidence(const Analysis& analysis, const GatePolicy& policy) {
     const bool has_blocks = analysis.totals.allocations != 0 || !analysis.sites.empty();
     if (ended.empty() && analysis.process.forked && !has_blocks) return "";
     if (analysis.process.imported()) return "no leak scan: an imported log has none";
-    if (analysis.coverage.recording_end_ns.has_value()) {
+    if (analysis.coverage.recording_end_ns.has_value() && leak::LostScanText(analysis).empty()) {
       return absl::StrCat("no leak scan: ", WhenItStopped(analysis.coverage));
     }
     return absl::StrCat("no leak scan: ", WhyEndNotScanned(analysis));

@@ -14,6 +14,7 @@
 #include "report/model/heap_model.h"
 #include "report/trace/trace_reader.h"
 #include "report/words/units.h"
+#include "report/words/write_failure.h"
 
 namespace memtrace::report::leak {
 namespace {
@@ -108,10 +109,7 @@ void LeakCheck::Classify(const HeapModel& model, Scan& scan, LeakScan* found) {
   }
   if (!scan.has_begin || !scan.damage.empty() || !scan.done.has_value()) {
     found->state = LeakScan::State::kCutShort;
-    found->failure = !scan.damage.empty() ? scan.damage
-                     : !scan.has_begin    ? "its beginning is not in the trace"
-                                          : "the scan was cut short: its process was killed, or "
-                                            "the trace was read before it ended";
+    found->failure = WhyCutShort(scan);
     return;
   }
   heuristics.Sort();
@@ -148,6 +146,18 @@ void LeakCheck::Classify(const HeapModel& model, Scan& scan, LeakScan* found) {
                               "these may count as live, or as freed, wrongly");
   }
   if (observer_) observer_({scan, graph, marks, sites, *found});
+}
+
+std::string LeakCheck::WhyCutShort(const Scan& scan) const {
+  const LostScansRecord& lost = reader_->metadata().lost_scans;
+  if (lost.last != 0 && lost.first <= scan.number && scan.number <= lost.last) {
+    return absl::StrCat("what it found could not be written to the trace: ",
+                        words::WhyNotWrittenAndCure(lost.why, lost.error));
+  }
+  if (!scan.damage.empty()) return scan.damage;
+  return scan.has_begin ? "the scan was cut short: its process was killed, or the trace was read "
+                          "before it ended"
+                        : "its beginning is not in the trace";
 }
 
 // Whether the process has GLib as a library. A program that is linked with it statically is

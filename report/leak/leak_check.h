@@ -72,6 +72,7 @@ class LeakCheck {
   void TakeOne(const HeapModel& model, uint32_t number, bool after_last_event);
   void Classify(const HeapModel& model, Scan& scan, LeakScan* found);
   void Explain(const Scan& scan, const UnseenCode& unseen, LeakScan* found) const;
+  std::string WhyCutShort(const Scan& scan) const;
   bool HasGLib() const;
   std::string WhyBlocksAreUnknown(const UnseenCode& unseen) const;
   bool EventsWereLost() const;

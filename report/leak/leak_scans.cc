@@ -59,8 +59,8 @@ bool EndWasNotScanned(const Analysis& analysis) {
 
 // The end of a trace that lacks parts may be in these.
 bool EndedUnseen(const Analysis& analysis) {
-  return analysis.process.exit_unseen && !analysis.coverage.events_missing &&
-         !analysis.coverage.recording_end_ns.has_value();
+  return analysis.process.exit_unseen && analysis.coverage.lost_end.empty() &&
+         !analysis.coverage.events_missing && !analysis.coverage.recording_end_ns.has_value();
 }
 
 const LeakScan* ChooseScan(const Analysis& analysis, uint32_t number) {
@@ -77,7 +77,16 @@ std::string AmountText(const LeakAmount& amount) {
                       words::Plural(amount.blocks, "block"));
 }
 
+std::string LostScanText(const Analysis& analysis) {
+  const LostScans& lost = analysis.coverage.lost_scans;
+  const bool later_one =
+      !analysis.leak_scans.empty() && analysis.leak_scans.back().number >= lost.last;
+  if (lost.last == 0 || later_one) return "";
+  return absl::StrCat("scan ", lost.last, " could not be written to the trace: ", lost.why);
+}
+
 std::string WhyNoScan(const Analysis& analysis) {
+  if (std::string lost = LostScanText(analysis); !lost.empty()) return lost;
   if (!analysis.leak_scans.empty()) {
     const LeakScan& scan = analysis.leak_scans.back();
     return absl::StrCat("scan ", scan.number, ": ", scan.failure);
@@ -91,6 +100,10 @@ std::string WhyNoScan(const Analysis& analysis) {
                                          : "none was taken in this range";
   }
   if (analysis.process.imported()) return "an imported log has none";
+  if (!analysis.coverage.lost_end.empty()) {
+    return absl::StrCat("the end of the program could not be written to the trace: ",
+                        analysis.coverage.lost_end);
+  }
   switch (analysis.process.end) {
     case ProcessInfo::End::kSignal:
       return absl::StrCat("the program was killed by ",

@@ -48,6 +48,11 @@ inline constexpr char kEndedUnseen[] =
 // nullptr: there is none. All commands and formats ask here; some refuse what they get.
 const LeakScan* ChooseScan(const Analysis& analysis, uint32_t number);
 
+// Why the program's last scan is not in the trace at all, where it could not be written: "scan 2
+// could not be written to the trace: the size limit was reached (...)". Empty: it is, or there was
+// none.
+std::string LostScanText(const Analysis& analysis);
+
 // Why there is no such scan: a sentence without a full stop, never empty.
 std::string WhyNoScan(const Analysis& analysis);
 

@@ -311,12 +311,21 @@ absl::Status Packer::TakeRings() {
   return absl::OkStatus();
 }
 
+namespace {
+
+bool TellsOfLosses(const format::StatusArea& status) {
+  return status.lost_events != 0 || status.missed_events != 0 || status.lost_scans.last != 0 ||
+         status.lost_end.why != 0;
+}
+
+}  // namespace
+
 // Makes records of what the raw file has in its status area.
 absl::Status Packer::TakeStatus() {
   if (status_block_.has_value()) status_ = ReadStatusArea(*raw_, *status_block_);
   uint8_t buffer[256];
   format::RecordEncoder out(buffer, sizeof(buffer));
-  if (status_.has_value() && (status_->lost_events != 0 || status_->missed_events != 0)) {
+  if (status_.has_value() && TellsOfLosses(*status_)) {
     out.Begin(format::RecordTag::kLosses);
     out.Number(status_->lost_events);
     out.Number(status_->first_loss_ticks);
@@ -324,6 +333,12 @@ absl::Status Packer::TakeStatus() {
     out.Number(status_->loss_why);
     out.Number(static_cast<uint64_t>(status_->loss_errno));
     out.Number(status_->missed_events);
+    out.Number(status_->lost_scans.first);
+    out.Number(status_->lost_scans.last);
+    out.Number(status_->lost_scans.why);
+    out.Number(static_cast<uint64_t>(status_->lost_scans.error));
+    out.Number(status_->lost_end.why);
+    out.Number(static_cast<uint64_t>(status_->lost_end.error));
     out.End();
   }
   if (status_.has_value() && status_->stop_why != 0) {

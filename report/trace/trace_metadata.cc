@@ -274,6 +274,12 @@ bool TraceMetadata::Read(std::span<const uint8_t> content, ClockMap* clock) {
         losses.why = static_cast<uint32_t>(body.Number());
         losses.error = static_cast<int>(body.Number());
         losses.missed_events = body.Number();
+        lost_scans.first = static_cast<uint32_t>(body.Number());
+        lost_scans.last = static_cast<uint32_t>(body.Number());
+        lost_scans.why = static_cast<uint32_t>(body.Number());
+        lost_scans.error = static_cast<int>(body.Number());
+        lost_end.why = static_cast<uint32_t>(body.Number());
+        lost_end.error = static_cast<int>(body.Number());
         break;
       case RecordTag::kSeal: seal = body.Number(); break;
       case RecordTag::kWindow: window_ticks = body.Number(); break;
@@ -319,6 +325,9 @@ bool TraceMetadata::IsReserved(uint64_t offset) const {
 void TraceMetadata::Take(const format::StatusArea& area) {
   losses = {area.lost_events, area.first_loss_ticks, area.last_loss_ticks,
             area.loss_why,    area.loss_errno,       area.missed_events};
+  lost_scans = {area.lost_scans.first, area.lost_scans.last, area.lost_scans.why,
+                area.lost_scans.error};
+  lost_end = {area.lost_end.why, area.lost_end.error};
   if (area.stop_why != 0 && !stopped.has_value()) {
     stopped = StopRecord{area.stop_why, area.stop_ticks, area.stop_errno};
   }

@@ -85,6 +85,17 @@ struct LostEventsRecord {
   uint64_t missed_events = 0;
 };
 
+// What else could not be written; from the status area, too.
+struct LostScansRecord {
+  uint32_t first = 0, last = 0;  // numbers of memory scans; 0: none
+  uint32_t why = 0;              // format::RecordingStop, of the last
+  int error = 0;                 // errno
+};
+struct LostEndRecord {
+  uint32_t why = 0;  // format::RecordingStop; 0: kEnd is not known to be lost
+  int error = 0;     // errno
+};
+
 struct CheckedStackRecord {
   CheckedStack stack;  // without time_ns; libunwind's frames without instances
   uint64_t ticks = 0;
@@ -111,6 +122,8 @@ struct TraceMetadata {
   std::optional<StopRecord> stopped;
   std::vector<ConfinementRecord> confinements;
   LostEventsRecord losses;
+  LostScansRecord lost_scans;
+  LostEndRecord lost_end;
   std::optional<uint64_t> seal;  // of the block that was read last
   uint64_t window_ticks = 0;  // of a packed flight recorder; 0: nothing was given up
   std::vector<std::string> notes;  // each once

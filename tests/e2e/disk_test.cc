@@ -67,6 +67,17 @@ uint64_t AllEvents() {
   return events;
 }
 
+// Few events, and a scan of some megabytes: each word of a table points into one block.
+std::string HasMuchToScan(const TempDir& directory) {
+  return Compile(directory, "much_to_scan", R"(#include <stdlib.h>
+static char* volatile table[1 << 20];
+int main(void) {
+  char* const block = malloc(4321);
+  for (int i = 0; i < 1 << 20; ++i) table[i] = block + i % 16;
+  return 7;
+})");
+}
+
 bool HasMounts() {
   const Words unshare = geteuid() == 0 ? Words{"unshare", "-m", "true"}
                                        : Words{"unshare", "-Urm", "true"};
@@ -112,6 +123,25 @@ TEST_F(DiskTest, AFullDiskIsNotNoticedAndTheTraceSaysWhatItLacks) {
               ::testing::ContainsRegex("No[ \n]+space[ \n]+left[ \n]+on[ \n]+device"));
   const Result info = RunCommand({.arguments = {ToolPath(), "info", work_ / "t.mtr"}});
   EXPECT_THAT(info.out, HasSubstr("No space left on device"));
+}
+
+TEST_F(DiskTest, WhatAScanFillsTheDiskWithIsToldOfAndThatTheEndHadNoRoom) {
+  NEEDS_MOUNTS();
+  const Result run =
+      RunOnMount("tmpfs -o size=700k", "$traced " + HasMuchToScan(work_) +
+                                           "; status=$?; cp $mount/t.mtr $out; exit $status");
+  ASSERT_EQ(run.Outcome(), "exit 7") << run.err;
+  const Json report = BriefReport(work_ / "t.mtr");
+  EXPECT_EQ(Dropped(report), 0u);
+  EXPECT_EQ(report.at("process").at("end"), "cut");
+  EXPECT_THAT(report.at("no_leak_scan").get<std::string>(),
+              HasSubstr("could not be written to the trace: No space left on device (make room"));
+  const Json& coverage = report.at("coverage");
+  EXPECT_EQ(coverage.at("all_recorded"), false);
+  EXPECT_THAT(coverage.at("notes"),
+              Contains(HasSubstr("The end of the process could not be written to the trace: No "
+                                 "space left on device")));
+  EXPECT_THAT(coverage.at("notes"), Not(Contains(HasSubstr("killed"))));
 }
 
 // Nothing can be appended any more, also not that: it is said in place.
@@ -423,6 +453,32 @@ TEST(LimitTest, TheEndOfTheProcessIsToldBehindTheSizeLimit) {
   EXPECT_EQ(report.at("process").at("exit_status"), 23);
   EXPECT_FALSE(report.at("coverage").at("recording_end_s").is_null());
   EXPECT_EQ(report.at("coverage").at("recovered_events"), 0);
+}
+
+// Of the first scan nothing is written, of the other a part.
+TEST(LimitTest, AScanThatTheSizeLimitHasNoRoomForIsToldOf) {
+  TempDir work;
+  const std::string program = HasMuchToScan(work);
+  for (const auto& [limit, which] : {std::pair("1", "scan 1 could not be written to the trace: "),
+                                     std::pair("1M",
+                                               "scan 1: what it found could not be written "
+                                               "to the trace: ")}) {
+    SCOPED_TRACE(limit);
+    TempDir traces;
+    Command command = Traced({.arguments = {program}}, traces.path());
+    command.environment.emplace_back("MEMTRACE_MAX_BYTES", limit);
+    const Result run = RunCommand(command);
+    EXPECT_EQ(run.Outcome(), "exit 7") << run.err;
+    const Json report = BriefReport(TraceOf(traces.path(), "much_to_scan", run.pid));
+    EXPECT_EQ(Dropped(report), 0u);
+    EXPECT_EQ(report.at("process").at("end"), "exit");
+    EXPECT_THAT(report.at("no_leak_scan").get<std::string>(),
+                ::testing::StartsWith(
+                    which + std::string("the size limit was reached (raise MEMTRACE_MAX_BYTES")));
+    EXPECT_THAT(report.at("coverage").at("notes"),
+                Contains(HasSubstr("Memory scan 1 could not be written to the trace: the size")));
+    EXPECT_EQ(report.at("coverage").at("all_recorded"), false);
+  }
 }
 
 // The limit is for each file: what a full one's process forks has one of its own.

@@ -323,6 +323,60 @@ TEST_F(TraceFileTest, TheStatusSaysThatNoScanIsMade) {
   close(fd);
 }
 
+// Nothing else can tell it where there is no room left. The first failure of a kind is kept as
+// well: what came between two may be in the file.
+TEST_F(TraceFileTest, TheStatusTellsWhyAScanAndAnEndAreNotThere) {
+  for (const bool stores_take_space : {false, true}) {
+    SCOPED_TRACE(stores_take_space);
+    TraceFile file;
+    file.SetLimit(1000, /*keep_newest=*/false);
+    ASSERT_EQ(Create(file, stores_take_space ? "elsewhere.mtr" : "x.mtr"), 0);
+    const int fd = open(file.path(), O_RDWR);
+    ASSERT_GE(fd, 0);
+    if (stores_take_space) file.status().Attach(fd, TraceStatus::NewArea(), stores_take_space);
+    const auto in_file = [fd] {
+      format::StatusArea area;
+      EXPECT_EQ(pread(fd, &area, sizeof(area), TraceStatus::kOffset), ssize_t{sizeof(area)});
+      return area;
+    };
+    EXPECT_EQ(in_file().lost_scans.last, 0u);
+    ASSERT_FALSE(Append(file, std::string(2000, 'x')));
+    file.NoteLostScan(2);
+    file.NoteLostScan(4);
+    file.NoteLostEnd();
+    const format::StatusArea area = in_file();
+    EXPECT_EQ(area.lost_scans.first, 2u);
+    EXPECT_EQ(area.lost_scans.last, 4u);
+    EXPECT_EQ(area.lost_scans.why, static_cast<uint32_t>(format::RecordingStop::kMaxBytes));
+    EXPECT_EQ(area.lost_scans.error, 0);
+    EXPECT_EQ(area.lost_end.why, static_cast<uint32_t>(format::RecordingStop::kMaxBytes));
+    EXPECT_EQ(area.lost_events, 0u);
+    close(fd);
+  }
+}
+
+// As on a file system without shared mappings: a copy of the process notes it, of whose memory the
+// process knows nothing.
+TEST_F(TraceFileTest, WhatIsPrivateIsNotWrittenOverWhatACopyHasNoted) {
+  TraceFile file;
+  ASSERT_EQ(Create(file, "x.mtr"), 0);
+  const int fd = open(file.path(), O_RDWR);
+  ASSERT_GE(fd, 0);
+  const int read_only = open(file.path(), O_RDONLY);  // cannot be mapped for writing
+  ASSERT_GE(read_only, 0);
+  file.status().Attach(read_only, TraceStatus::NewArea(), /*stores_take_space=*/false);
+  EXPECT_FALSE(file.status().NoteLostScan(1, format::RecordingStop::kWriteFailed, ENOSPC));
+  file.NoteLostScan(1);
+  file.status().NoteLoss(7, 100, format::RecordingStop::kWriteFailed, ENOSPC);
+  file.status().Write(fd);
+  format::StatusArea area;
+  ASSERT_EQ(pread(fd, &area, sizeof(area), TraceStatus::kOffset), ssize_t{sizeof(area)});
+  EXPECT_EQ(area.lost_events, 7u);
+  EXPECT_EQ(area.lost_scans.last, 1u);
+  close(read_only);
+  close(fd);
+}
+
 // As on btrfs: nothing is stored to the mapping but answers, for which the kernel is asked before.
 TEST_F(TraceFileTest, WhereStoresTakeSpaceTheStatusIsWritten) {
   TraceFile file;

@@ -380,6 +380,14 @@ format::BlockHeader TraceBuilder::HeaderAt(format::BlockKind kind, uint64_t time
   return header;
 }
 
+TraceBuilder& TraceBuilder::Status(format::StatusArea area) {
+  area.magic = format::kStatusMagic;
+  area.bytes = sizeof(area);
+  FlushRecords();
+  return Block(HeaderAt(format::BlockKind::kStatus, 0),
+               {reinterpret_cast<const char*>(&area), sizeof(area)});
+}
+
 TraceBuilder& TraceBuilder::Block(format::BlockHeader header, std::string_view payload) {
   header.magic = format::kBlockMagic;
   header.codec = format::Codec::kRaw;

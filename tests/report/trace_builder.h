@@ -154,6 +154,8 @@ class TraceBuilder {
   TraceBuilder& Counter(std::string_view name, uint64_t value);
   TraceBuilder& Note(std::string_view text);
   TraceBuilder& Stopped(format::RecordingStop why, int error, uint64_t time_ns);
+  // The status area, of which the test filled the rest. In a packed file there is none.
+  TraceBuilder& Status(format::StatusArea area);
   // Any record.
   TraceBuilder& Record(const std::function<void(format::RecordEncoder&)>& fill);
 

@@ -1,11 +1,14 @@
 // What a pass over a trace finds, field by field, on traces small enough to count by hand.
 
 #include "report/analysis/analyzer.h"
-#include "report/analysis/coverage.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <csignal>
+
+#include "report/analysis/coverage.h"
 #include "tests/report/test_util.h"
 #include "tests/report/trace_builder.h"
 
@@ -119,6 +122,32 @@ TEST(AnalyzerTest, AnEndThatOnlyTheParentSawIsAsLateAsItSawIt) {
   const ProcessInfo nobody = process({.process_record = false}, exits);
   EXPECT_LT(nobody.duration_ns, TraceBuilder::Options().start_realtime_ns)
       << "since when is not known";
+}
+
+// A full disk: the process ended in order, and could not say so.
+TEST(AnalyzerTest, AnEndThatCouldNotBeWrittenIsNoDeath) {
+  format::StatusArea area = {};
+  area.lost_end = {static_cast<uint32_t>(format::RecordingStop::kWriteFailed), ENOSPC};
+  const auto trace_that = [&](bool has_end, bool was_killed, bool has_gap) {
+    TraceBuilder trace;
+    trace.Status(area);
+    trace.Thread(1).At(1000).Malloc(0x10010, 16).Flush();
+    if (has_end) trace.End(0, 2000);
+    if (was_killed) trace.ObservedEnd(format::ObservedEndKind::kSignal, SIGKILL);
+    if (has_gap) trace.Gap(4096);
+    return Analyze(trace.Build()).analysis.coverage;
+  };
+  const Coverage lost = trace_that(false, false, false);
+  EXPECT_THAT(lost.lost_end, testing::StartsWith("No space left on device (make room"));
+  ASSERT_EQ(lost.notes.size(), 1u);
+  EXPECT_EQ(lost.notes[0].text,
+            "The end of the process could not be written to the trace: " + lost.lost_end + ".");
+  EXPECT_FALSE(lost.events_missing);
+  EXPECT_EQ(trace_that(false, false, true).damage,
+            "the trace ends without an end: that could not be written; everything it had written "
+            "was read");
+  EXPECT_THAT(trace_that(true, false, false).notes, testing::IsEmpty()) << "an exec had failed";
+  EXPECT_THAT(trace_that(false, true, true).damage, testing::HasSubstr("was killed or still runs"));
 }
 
 // A child by vfork() in a process with a seccomp filter may have written it.

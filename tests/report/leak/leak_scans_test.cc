@@ -1,12 +1,15 @@
 // The scans of a trace as a whole: their loss records, from one scan to the next; those that ended early or
 // cannot know all; what was not scanned; ranges, damage and packing.
 
+#include "report/leak/leak_scans.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstdlib>
 
+#include "report/analysis/coverage.h"
 #include "report/trace/packer.h"
 #include "tests/report/leak/leak_world.h"
 
@@ -108,6 +111,71 @@ TEST(LeakScanTest, OneThatDidNotEndConcludesNothing) {
   for (const LeakScan& scan : analysis.leak_scans) {
     EXPECT_TRUE(scan.records.empty());
     EXPECT_EQ(Total(scan, kDefinite).blocks, 0u);
+  }
+}
+
+// The status of a process that could write nothing of the scans `first` to `last`.
+format::StatusArea ThatLost(uint32_t first, uint32_t last) {
+  format::StatusArea area = {};
+  area.lost_scans = {first, last, static_cast<uint32_t>(format::RecordingStop::kMaxBytes), 0};
+  return area;
+}
+
+std::string Packed(const std::string& raw) {
+  char path[] = "/tmp/leak_scan_test.XXXXXX";
+  const int fd = mkstemp(path);
+  EXPECT_GE(fd, 0);
+  unlink(path);
+  MemorySource source(raw);
+  Packer packer(&source, fd, path, {});
+  EXPECT_TRUE(packer.Start().ok());
+  EXPECT_TRUE(packer.Finish().ok());
+  std::string packed(packer.bytes_written(), '\0');
+  EXPECT_EQ(pread(fd, packed.data(), packed.size(), 0), static_cast<ssize_t>(packed.size()));
+  close(fd);
+  return packed;
+}
+
+constexpr char kRaiseTheLimit[] = "the size limit was reached (raise MEMTRACE_MAX_BYTES";
+
+TEST(LeakScanTest, OfOneThatCouldNotBeWrittenTheTraceTellsWhy) {
+  TraceBuilder trace(World::Exact());
+  trace.Status(ThatLost(2, 2));
+  trace.Thread(1, 4242, "main").At(1000).Malloc(kA, 32);
+  ScanBuilder(1, trace.TicksAt(2000)).AddTo(&trace);
+  ScanBuilder(2, trace.TicksAt(3000)).AddTo(&trace);
+  trace.End(0, 5000);
+  const Analysis analysis = Analyze(trace.Build()).analysis;
+  ASSERT_EQ(analysis.leak_scans.size(), 2u);
+  EXPECT_THAT(analysis.leak_scans[0].failure, testing::HasSubstr("its process was killed"));
+  EXPECT_EQ(analysis.leak_scans[1].state, LeakScan::State::kCutShort);
+  EXPECT_THAT(analysis.leak_scans[1].failure, testing::HasSubstr(kRaiseTheLimit));
+  EXPECT_EQ(leak::WhyNoScan(analysis), "scan 2: " + analysis.leak_scans[1].failure);
+}
+
+// As above, and of no scan there is a block.
+TEST(LeakScanTest, OneOfWhichNothingWasWrittenIsToldOf) {
+  for (const uint32_t first : {1, 3}) {
+    TraceBuilder trace(World::Exact());
+    trace.Status(ThatLost(first, 3));
+    trace.Thread(1, 4242, "main").At(1000).Malloc(kA, 32);
+    trace.End(0, 5000);
+    std::string bytes = trace.Build();
+    for (const bool packed : {false, true}) {
+      SCOPED_TRACE(packed);
+      if (packed) bytes = Packed(bytes);
+      const Analysis analysis = Analyze(bytes).analysis;
+      EXPECT_TRUE(analysis.leak_scans.empty());
+      EXPECT_THAT(leak::WhyNoScan(analysis),
+                  testing::StartsWith(std::string("scan 3 could not be written to the trace: ") +
+                                      kRaiseTheLimit));
+      ASSERT_EQ(analysis.coverage.notes.size(), 1u);
+      EXPECT_THAT(analysis.coverage.notes[0].text,
+                  testing::StartsWith(first == 3 ? "Memory scan 3 could not be written"
+                                                 : "Memory scans 1 to 3, or some of them, could"));
+      EXPECT_FALSE(AllRecorded(analysis.coverage));
+      EXPECT_EQ(analysis.coverage.dropped_events, 0u);
+    }
   }
 }
 
@@ -304,18 +372,7 @@ TEST(LeakScanTest, ThePackerPassesScansOn) {
   World world;
   for (uint64_t i = 0; i < 100; ++i) world.Block(kA + 64 * i, 48, 0x402000);
   world.In(kA, kA + 64).In(kA + 64, kA);
-  const std::string raw = world.Bytes();
-  char path[] = "/tmp/leak_scan_test.XXXXXX";
-  const int fd = mkstemp(path);
-  ASSERT_GE(fd, 0);
-  unlink(path);
-  MemorySource source(raw);
-  Packer packer(&source, fd, path, {});
-  ASSERT_TRUE(packer.Start().ok());
-  ASSERT_TRUE(packer.Finish().ok());
-  std::string packed(packer.bytes_written(), '\0');
-  ASSERT_EQ(pread(fd, packed.data(), packed.size(), 0), static_cast<ssize_t>(packed.size()));
-  close(fd);
+  const std::string raw = world.Bytes(), packed = Packed(raw);
   const Analysis before = Analyze(raw).analysis, after = Analyze(packed).analysis;
   ASSERT_EQ(after.leak_scans.size(), 1u);
   EXPECT_LT(packed.size(), raw.size());
