@@ -1,6 +1,7 @@
 #include "report/command/running_trace.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -68,6 +69,28 @@ bool IsOfOurUser(int pid) {
   return absl::SimpleAtoi(users.substr(0, users.find_first_of(" \t")), &real) && real == getuid();
 }
 
+bool MayTraceOthers() {
+  uint64_t rights = 0;
+  return absl::SimpleHexAtoi(StatusField("/proc/self", "CapEff:"), &rights) &&
+         (rights >> CAP_SYS_PTRACE & 1) != 0;
+}
+
+// What helps where `pid` could not be looked at because of `error`: empty, or ": " and words. To
+// root there is nobody to be sent to but root of elsewhere.
+std::string WhoMayLook(int pid, int error) {
+  if (error != EACCES && error != EPERM) return "";
+  if (geteuid() == 0) {
+    return MayTraceOthers()
+               ? ": the kernel keeps it from root here: it belongs to another user namespace (ask "
+                 "from there), or a security module protects it"
+               : ": root has no CAP_SYS_PTRACE here, as in most containers; ask from outside, or "
+                 "give it that";
+  }
+  return IsOfOurUser(pid) ? ": it does not let its own user look at it (PR_SET_DUMPABLE, or it has "
+                            "changed its user): ask as root"
+                          : ": ask as its user, or as root";
+}
+
 bool HasAllocation(std::span<const uint64_t> words) {
   for (size_t i = 0; i < words.size();) {
     const format::EventKind kind = format::KindOf(words[i]);
@@ -99,11 +122,8 @@ absl::StatusOr<RunningTrace> FindRunningTrace(int pid) {
   if (!maps) {
     const int error = errno;
     if (error == ENOENT) return absl::NotFoundError(absl::StrCat("there is no process ", pid));
-    return absl::NotFoundError(absl::StrCat(
-        "process ", pid, ": ", strerror(error),
-        IsOfOurUser(pid) ? ": it does not let its own user look at it (PR_SET_DUMPABLE, or it has "
-                           "changed its user): ask as root"
-                         : ": ask as its user, or as root"));
+    return absl::NotFoundError(
+        absl::StrCat("process ", pid, ": ", strerror(error), WhoMayLook(pid, error)));
   }
   const uint32_t pid_for_itself = PidForItself(pid);
   const std::string its_root = absl::StrCat(task, "/root");

@@ -505,12 +505,20 @@ TEST_F(LeakScanTest, AskedByItsUserOfWhatIsNotDumpable) {
     command.arguments.insert(command.arguments.begin(), as_nobody.begin(), as_nobody.end());
   }
   const Result asked = RunCommand(command);
+  // As root, of a user namespace to which the process does not belong.
+  const std::vector<std::string> as_root = {"unshare", "-Ur"};
+  command.arguments.insert(command.arguments.end() - 3, as_root.begin(), as_root.end());
+  const Result asked_by_root = RunCommand(command);
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
   if (ready != 'y' || asked.exit_status > 2) GTEST_SKIP() << "no other user can: " << asked.err;
   EXPECT_EQ(asked.exit_status, 2);
   EXPECT_THAT(asked.err, HasSubstr("PR_SET_DUMPABLE"));
   EXPECT_THAT(asked.err, HasSubstr("ask as root"));
+  if (asked_by_root.err.starts_with("unshare")) GTEST_SKIP() << asked_by_root.err;
+  EXPECT_EQ(asked_by_root.exit_status, 2);
+  EXPECT_THAT(asked_by_root.err, HasSubstr("the kernel keeps it from root here"));
+  EXPECT_THAT(asked_by_root.err, Not(HasSubstr("ask as")));
 }
 
 // Of such a process /proc/PID/maps is empty.
