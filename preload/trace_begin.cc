@@ -41,7 +41,7 @@ bool BeginTrace(uint64_t parent_trace_id) {
   g_process.file.SetLeakSignal(g_process.config.leak_signal);
   const long created = g_process.file.Create(
       g_process.config.out.c_str(),
-      {g_process.working_directory.c_str(), program.view(), g_process.pid, start_ns}, header);
+      {g_process.working_directory.c_str(), program.view(), g_process.pid, realtime}, header);
   if (sys::Failed(created)) {
     if (parent_trace_id != 0 || !MaySay()) return false;
     RawLog("cannot create the trace ", g_process.file.path(), ": ", ErrorText(created),

@@ -24,7 +24,7 @@ class TraceName {
     const char* working_directory;
     std::string_view program;
     int pid;
-    uint64_t start_ns;
+    uint64_t start_ns;  // CLOCK_REALTIME, as in the names of `memtrace run`
   };
 
   void Set(const char* pattern, const Values& values);

@@ -51,7 +51,10 @@ class TraceFollower {
 
   uint32_t pid() const { return pid_; }  // in its own pid namespace
   uint64_t foreign_namespace() const { return watch_->foreign_namespace(); }  // as far as was read
-  uint64_t start_ns() const { return start_ns_; }  // from the file's name; 0: not there
+  // What orders the traces of a process: CLOCK_MONOTONIC, once the record of the process was read.
+  // Before, what the file's name says, in CLOCK_REALTIME: as it was only just begun, it is the
+  // newest. 0: neither is there.
+  uint64_t start_ns() const { return start_ns_; }
   const std::string& program() const { return program_; }
   const std::string& raw_path() const { return raw_path_; }
   const TraceCounts& counts() const { return counts_; }

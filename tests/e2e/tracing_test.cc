@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -224,6 +225,26 @@ TEST(TracingTest, WhatGoesWrongIsSaidOfTheFirstProcessOnly) {
              work.path()));
   EXPECT_EQ(children.Outcome(), "exit 3");
   EXPECT_EQ(children.err, "");
+}
+
+// As in the names that `memtrace run` gives.
+TEST(TracingTest, TheTimeInANameIsThatOfTheCalendar) {
+  TempDir traces;
+  const auto now = [] {
+    timespec time = {};
+    clock_gettime(CLOCK_REALTIME, &time);
+    return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
+  };
+  const uint64_t before = now();
+  const Result run = RunCommand(
+      {.arguments = {"/bin/true"},
+       .environment = {{"LD_PRELOAD", LibraryPath()}, {"MEMTRACE_OUT", traces / "%t.mtr"}}});
+  EXPECT_EQ(run.Outcome(), "exit 0") << run.err;
+  const std::vector<std::string> files = FilesIn(traces.path(), ".mtr");
+  ASSERT_EQ(files.size(), 1u);
+  const uint64_t started = strtoull(files[0].c_str(), nullptr, 10);
+  EXPECT_LE(before, started);
+  EXPECT_LE(started, now());
 }
 
 TEST(TracingTest, ADeviceIsNoTrace) {
