@@ -31,7 +31,8 @@ install(FILES ${MEMTRACE_MAN1} DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
 install(FILES "${PROJECT_SOURCE_DIR}/docs/man/memtrace.h.3"
   DESTINATION "${CMAKE_INSTALL_MANDIR}/man3")
 install(FILES ${MEMTRACE_MAN7} DESTINATION "${CMAKE_INSTALL_MANDIR}/man7")
-# README.md refers to the documents as it does in the sources, and they to each other.
+# README.md refers to the documents as it does in the sources, and they to each other. What is not
+# installed, as the examples, and manual pages, which are elsewhere, they name without a link.
 file(GLOB MEMTRACE_DOCUMENTS "${PROJECT_SOURCE_DIR}/docs/*.md")
 install(FILES ${MEMTRACE_DOCUMENTS} DESTINATION "${CMAKE_INSTALL_DOCDIR}/docs")
 install(FILES "${PROJECT_SOURCE_DIR}/README.md" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
