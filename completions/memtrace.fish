@@ -201,7 +201,7 @@ complete -c memtrace -n '__memtrace_command check' -l sysroot -xa '(__fish_compl
 complete -c memtrace -n '__memtrace_command leaks' -s h -l help -d 'Explain the options'
 complete -c memtrace -n '__memtrace_command leaks' -xa '(__fish_complete_pids)'
 complete -c memtrace -n '__memtrace_command leaks' -s o -l output -rF -d 'Where the report goes'
-complete -c memtrace -n '__memtrace_command leaks' -l show-leak-kinds -xa 'definite indirect possible reachable all' -d 'Which leaks'
+complete -c memtrace -n '__memtrace_command leaks' -l show-leak-kinds -xa '(__fish_append , definite indirect possible reachable all none)' -d 'Which leaks'
 complete -c memtrace -n '__memtrace_command leaks' -l new -d 'Only leaks that the scan before had not'
 complete -c memtrace -n '__memtrace_command leaks' -l increased -d 'Only leaks that have grown since'
 complete -c memtrace -n '__memtrace_command leaks' -l changed -d 'Only leaks that have changed since'

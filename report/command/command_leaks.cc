@@ -273,7 +273,8 @@ void RegisterLeaksCommand(CLI::App& app, int* exit_code) {
       ->type_name("FILE");
   leaks->add_option("--show-leak-kinds", flags->kinds,
                     "Which leaks: definite, indirect, possible,\n"
-                    "reachable, several with commas, or all")
+                    "reachable, several with commas, or all, none;\n"
+                    "definite,possible by default")
       ->type_name("KINDS");
   leaks->add_option("--top", flags->top, "Records to show; 10 by default")
       ->type_name("N")

@@ -406,7 +406,7 @@ Options, as Valgrind has them:
   --error-exitcode=N             Exit status when there are errors and the
                                  program itself had none (0: the program's)
   --log-file=FILE                Where the report goes; %p is the pid,
-                                 %q{VAR} a variable, %n a number
+                                 %q{VAR} a variable, %n a number, %% a %
   --log-fd=N                     The same, to a descriptor (2)
   --xml=YES                      yes: XML of protocol 4
   --xml-file=FILE                Where that goes
@@ -421,8 +421,9 @@ Options, as Valgrind has them:
 
 Options are also taken from ~/.valgrindrc, the variable VALGRIND_OPTS and
 ./.valgrindrc, as Valgrind does. Its other options are accepted and without
-effect; -v names those that were given. The exit status is the program's, or --error-exitcode when the
-program's is 0 and there are errors, or 2 when its leaks could not be found out.
+effect; -v names those that were given. The exit status is the program's, or
+--error-exitcode when the program's is 0 and there are errors, or 2 when its
+leaks could not be found out.
 )";
 }
 

@@ -136,6 +136,14 @@ TEST(DriverOptionsTest, HelpNamesEveryOptionThatIsTaken) {
   }
 }
 
+TEST(DriverOptionsTest, HelpFitsATerminalAndNamesAllOfAFileName) {
+  std::istringstream help(DriverHelp());
+  for (std::string line; std::getline(help, line);) EXPECT_LE(line.size(), 80u) << line;
+  for (const char* field : {"%p", "%q{VAR}", "%n", "%%"}) {
+    EXPECT_THAT(DriverHelp(), HasSubstr(std::string(field) + " ")) << field;
+  }
+}
+
 TEST(DriverOptionsTest, TheManualPageExplainsWhatHelpNames) {
   std::ostringstream page;
   page << std::ifstream(MEMTRACE_SOURCE_DIR "/docs/man/memtrace-valgrind.1").rdbuf();
