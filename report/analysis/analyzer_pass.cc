@@ -154,7 +154,8 @@ bool AnalyzerPass::ApplyAlloc(HeapRun& run, size_t stream, const uint64_t* words
   if (!entry.Is(allocation)) {
     if (e.slot == format::kStoppedSlot) return false;  // of no site, perhaps
     site = model_.SiteOf(streams_[stream].StackOf(e.slot, stacks_), e.function);
-    slot_sites_.Keep(allocation, waste, site);
+    // One in four: what does not come again soon would only take another one's place.
+    if (++unknown_allocations_ % 4 == 0) slot_sites_.Keep(allocation, waste, site);
   }
   return realloc && run.HasIntent()
              ? run.ReallocResult(e.address, size, waste, site, time)

@@ -188,6 +188,7 @@ class AnalyzerPass {
   EventOrder<AnalyzerPass>* order_ = nullptr;
   std::deque<StreamState> streams_;
   SlotSites slot_sites_;
+  uint32_t unknown_allocations_ = 0;  // to slot_sites_
   absl::flat_hash_map<uint32_t, std::string> names_;  // by thread, of kThreadName events
   uint64_t events_ = 0;
   uint64_t from_rings_ = 0;

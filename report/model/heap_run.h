@@ -50,8 +50,8 @@ class HeapRun {
 
   // Takes an allocation of less than 4 GiB that has no mapping of its own. Null: it failed, or a
   // block is live there.
-  HeldBlock* Alloc(uint64_t address, uint32_t size, uint32_t waste, uint32_t site_index,
-                   uint64_t time) {
+  [[gnu::always_inline]] HeldBlock* Alloc(uint64_t address, uint32_t size, uint32_t waste,
+                                          uint32_t site_index, uint64_t time) {
     HeldBlock* const block =
         Place(address, size, size | uint64_t{waste} << HeldBlock::kSizeBits, site_index, time);
     if (block != nullptr) [[likely]] Count(site_index, size, waste, 1);

@@ -83,8 +83,8 @@ TEST(ReaderInstructionsOfScansTest, DoNotGrowWithTheirNumber) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, ReaderInstructionsTest,
-                         testing::Values(Program{"OneThread", 1, 330},
-                                         Program{"FourThreads", 4, 413}),
+                         testing::Values(Program{"OneThread", 1, 340},
+                                         Program{"FourThreads", 4, 426}),
                          [](const auto& program) { return std::string(program.param.name); });
 
 }  // namespace
