@@ -187,8 +187,8 @@ class Survey {
 
   // Whether there may have been modules of which nothing is known: loaded after the start, met by
   // no stack, and in no memory map, since they were unloaded or the process was killed. Depends on
-  // the program and not on what became of it, so that its runs do not differ in what is called a
-  // double free.
+  // the program and not on what became of it, but for files that could not be looked at, so that its
+  // runs do not differ in what is called a double free.
   bool MayHaveLoadedMore() const {
     if (analysis_.coverage.modules_not_examined != 0) return true;
     for (size_t name = 0; name < kNameCount; ++name) {

@@ -86,7 +86,9 @@ std::string LostScanText(const Analysis& analysis) {
 }
 
 std::string WhyNoScan(const Analysis& analysis) {
-  if (std::string lost = LostScanText(analysis); !lost.empty()) return lost;
+  if (std::string lost = LostScanText(analysis); analysis.range.whole() && !lost.empty()) {
+    return lost;
+  }
   if (!analysis.leak_scans.empty()) {
     const LeakScan& scan = analysis.leak_scans.back();
     return absl::StrCat("scan ", scan.number, ": ", scan.failure);

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <map>
 #include <tuple>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
@@ -22,6 +23,12 @@ constexpr const char* kRegisterNames[] = {"rax", "rdx", "rcx", "rbx", "rsi", "rd
                                           "rbp", "rsp", "r8",  "r9",  "r10", "r11",
                                           "r12", "r13", "r14", "r15", "rip"};
 
+// When it was loaded is not known then, and what lay there before has a record.
+bool OnlyAMapTellsOf(const ModuleInfo& module) {
+  return module.load_time_ns == 0 && module.unload_time_ns == 0 &&
+         (module.flags & format::kModulePermanent) == 0;
+}
+
 }  // namespace
 
 std::string RegisterName(const ScanThread& thread, uint64_t number) {
@@ -34,13 +41,27 @@ std::string RegisterName(const ScanThread& thread, uint64_t number) {
 RootGroups::RootGroups(const Analysis& analysis, const Scan& scan, const HeapGraph& graph,
                        uint64_t time_ns, const VariableFinder& find)
     : analysis_(analysis), scan_(scan), graph_(graph) {
+  std::vector<uint32_t> only_mapped;
   for (uint32_t i = 0; i < analysis.modules.size(); ++i) {
     const ModuleInfo& module = analysis.modules[i];
     const bool loaded = module.load_time_ns <= time_ns &&
                         (module.unload_time_ns == 0 || module.unload_time_ns > time_ns);
     if (!loaded && (module.flags & format::kModulePermanent) == 0) continue;
+    if (OnlyAMapTellsOf(module)) {
+      only_mapped.push_back(i);
+      continue;
+    }
     modules_.push_back(i);
     if (module.thread_local_bytes != 0) thread_locals_.push_back(i);
+  }
+  const std::vector<uint32_t> recorded = modules_;
+  for (const uint32_t i : only_mapped) {
+    const ModuleInfo& module = analysis.modules[i];
+    const bool was_another = std::any_of(recorded.begin(), recorded.end(), [&](uint32_t other) {
+      const ModuleInfo& there = analysis.modules[other];
+      return there.start < module.end && module.start < there.end;
+    });
+    if (!was_another) modules_.push_back(i);
   }
   std::sort(modules_.begin(), modules_.end(), [&](uint32_t a, uint32_t b) {
     return analysis.modules[a].start < analysis.modules[b].start;

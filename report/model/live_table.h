@@ -19,7 +19,7 @@
 // an entry lands much too far from its home the table takes another hash, by a factor
 // that nobody outside knows.
 //
-// Pointers to entries are good until the next FindOrInsert() or Erase().
+// Pointers to entries are good until the next FindOrInsert(), Insert() or Erase().
 
 #ifndef MEMTRACE_REPORT_MODEL_LIVE_TABLE_H_
 #define MEMTRACE_REPORT_MODEL_LIVE_TABLE_H_
@@ -141,7 +141,7 @@ class LiveTable {
     ++room_;
   }
 
-  // Makes the entry at `slot`, which has the same address, one of all that `block` has.
+  // Writes `block` to `slot`, in which there is an entry. The mark is the slot's.
   static void Replace(HeldBlock* slot, const HeldBlock& block) {
     const uint64_t mark = slot->size_waste & HeldBlock::kPassed;
     *slot = block;

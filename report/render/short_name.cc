@@ -24,7 +24,10 @@ size_t OuterScopeBytes(absl::string_view name) {
   for (size_t i = 0; i < name.size(); ++i) {
     const absl::string_view rest = name.substr(i);
     if (absl::StartsWith(rest, "::")) return i + 2;
-    if (name[i] == '/' && i > 0 && is_path && absl::StrContains(rest, '.')) return i + 1;
+    if (name[i] == '/' && i > 0 && is_path && absl::StrContains(rest, '.') &&
+        !absl::EndsWith(name.substr(0, i), "operator")) {
+      return i + 1;
+    }
     is_path = is_path && IsOfPath(name[i]);
     if (absl::string_view("<({").find(name[i]) == absl::string_view::npos) continue;
     i = Closing(name, i);

@@ -369,6 +369,12 @@ TEST(HeapGraphTest, RootsHaveTheNamesOfTheirPlaces) {
     }
     return answers;
   };
+  // It lay there later, and only a memory map tells of it.
+  ModuleInfo later;
+  later.path = "/usr/lib/later.so";
+  later.start = World::kData;
+  later.end = World::kData + 0x1000;
+  held.trace.analysis.modules.push_back(later);
   const leak::RootGroups roots(held.trace.analysis, held.scan->scan, held.scan->graph,
                                held.scan->time_ns, find);
   EXPECT_THAT(asked, testing::UnorderedElementsAre("/usr/bin/app 4136", "/usr/lib/with_tls.so local 40"));

@@ -382,6 +382,10 @@ TEST(TextReportTest, OfAMethodOfGoTheNameIsKept) {
   EXPECT_EQ(shown(method, 32), "http.(*Conn).Do.func1  m.go:2");
   EXPECT_EQ(shown("lists_of_a_long_name_of_erlang:map_of_it/2", 40),
             "lists_of_a_long_name_of_erlan...  m.go:2");
+  // A division is no path.
+  EXPECT_THAT(shown("company_of_numbers::operator/(a::Number const&, a::Number const&)::{lambda()#1}"
+                    "::operator()() const", 60),
+              ::testing::StartsWith("operator/(..)::{lambda#1}::operator()"));
 }
 
 TEST(TextReportTest, ABurstOfFaultsIsToldAtItsMoment) {
