@@ -1,6 +1,8 @@
 #include "preload/allocator_bracket.h"
 
 #include <dlfcn.h>
+#include <signal.h>
+#include <sys/syscall.h>
 
 #include <atomic>
 #include <cerrno>
@@ -8,6 +10,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "preload/allowed_calls.h"
+#include "preload/arch/arch.h"
 #include "preload/real_allocator.h"
 #include "preload/recorder.h"
 #include "preload/thread_state.h"
@@ -46,6 +50,15 @@ void AddCaller(CodeRange module) {
 }
 
 void KeepOrder() { std::atomic_signal_fence(std::memory_order_seq_cst); }
+
+// A handler's stack may lie above the bracket that it interrupted.
+[[gnu::noinline, gnu::cold]] bool IsOnAlternateStack() {
+  const OtherCalls calls;
+  stack_t now = {};
+  return calls &&
+         arch::RawSystemCall(SYS_sigaltstack, 0, reinterpret_cast<long>(&now)) == 0 &&
+         (now.ss_flags & SS_ONSTACK) != 0;
+}
 
 // The call was made by a thread that records, and has come back into the child of a fork that a
 // handler made, where there is no state yet. The event of the call needs one, or the end of the
@@ -122,7 +135,9 @@ void BracketRealAllocator() {
 
 bool IsAllocatorsOwnCall(const unwind::CallSite& site) {
   if (site.cfa <= t_slot.bracket_frame) return IsCaller(site.pc);
-  if (t_slot.mode == ThreadMode::kInAllocator) t_slot.mode = ThreadMode::kNew;
+  if (t_slot.mode == ThreadMode::kInAllocator && !IsOnAlternateStack()) {
+    t_slot.mode = ThreadMode::kNew;
+  }
   return false;
 }
 

@@ -23,10 +23,9 @@
 //   - the allocator's, made outside of brackets, as by its own operator new.
 //
 // A handler may never come back into the bracket (siglongjmp()). The mark is then left, and taken
-// off by the first call that is made from no deeper than the bracket. Until then calls are told
-// apart as above, on the slower way. The same is done by a handler that allocates on an alternate
-// stack which lies above the bracket: what the allocator, once it goes on, still calls by name in
-// that one call is recorded.
+// off by the first call that is made from no deeper than the bracket, unless that is a handler's on
+// an alternate stack above it: the allocator may go on then. Until then calls are told apart as
+// above, on the slower way. Behind a seccomp filter it is not asked which stack it is.
 //
 // Threads: the calling one, in any state.
 

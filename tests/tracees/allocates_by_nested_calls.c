@@ -99,9 +99,10 @@ static void Handle(void (*handler)(int), int flags) {
   sigaction(SIGUSR1, &action, NULL);
 }
 
-static void TellHandlers(void) {
-  static char stack[1 << 16];
-  const stack_t other = {.ss_sp = stack, .ss_size = sizeof(stack)};
+enum { kStackBytes = 1 << 16 };
+
+__attribute__((noinline)) static void BeHandledOn(char* stack) {
+  const stack_t other = {.ss_sp = stack, .ss_size = kStackBytes};
   if (sigaltstack(&other, NULL) != 0) _exit(9);
   for (int i = 0; i < kRounds; ++i) {
     Handle(AllocateInHandler, i % 2 == 0 ? 0 : SA_ONSTACK);
@@ -111,9 +112,19 @@ static void TellHandlers(void) {
     *g_hook = NULL;
     free(block);
   }
-  Tell("all 1879 %d\nall 1889 %d\n", kRounds, kRounds);
+}
+
+/* One of the other stacks lies below the calls, one above. */
+static void TellHandlers(void) {
+  static char below[kStackBytes];
+  char above[kStackBytes];
+  BeHandledOn(below);
+  BeHandledOn(above);
+  const stack_t none = {.ss_flags = SS_DISABLE};
+  if (sigaltstack(&none, NULL) != 0) _exit(9);
+  Tell("all 1879 %d\nall 1889 %d\n", 2 * kRounds, 2 * kRounds);
   for (const size_t* bytes = (const size_t[]){1867, 1871, 1873, 1877, 0}; *bytes != 0; ++bytes) {
-    Tell("all %zu %d\n", *bytes, 2 * kRounds);
+    Tell("all %zu %d\n", *bytes, 4 * kRounds);
   }
 }
 
