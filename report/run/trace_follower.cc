@@ -154,7 +154,6 @@ void TraceFollower::Observe(const format::BlockHeader& header, std::span<const u
       metadata.Read(content, &clock);
       watch_->SetPidNamespace(metadata.process.pid_namespace);
       counts_.sampled = metadata.process.sample_bytes != 0;
-      if (metadata.start_monotonic_ns != 0) start_ns_ = metadata.start_monotonic_ns;
     }
     if (records.tag() != static_cast<uint64_t>(format::RecordTag::kEnd)) continue;
     counts_.ended_by_exec =

@@ -51,9 +51,8 @@ class TraceFollower {
 
   uint32_t pid() const { return pid_; }  // in its own pid namespace
   uint64_t foreign_namespace() const { return watch_->foreign_namespace(); }  // as far as was read
-  // What orders the traces of a process: CLOCK_MONOTONIC, once the record of the process was read.
-  // Before, what the file's name says, in CLOCK_REALTIME: as it was only just begun, it is the
-  // newest. 0: neither is there.
+  // What orders the traces of a process: CLOCK_REALTIME, as the file's name says, which is there
+  // before any record. 0: it is not. Where the clock was set back before an exec the order is wrong.
   uint64_t start_ns() const { return start_ns_; }
   const std::string& program() const { return program_; }
   const std::string& raw_path() const { return raw_path_; }

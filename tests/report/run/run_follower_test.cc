@@ -41,25 +41,6 @@ TEST_F(TraceFollowerTest, WaitsForTheHeader) {
   EXPECT_EQ((*follower)->start_ns(), 5u);
 }
 
-// The time in the name is of a clock that may be set back between a program and the next one of its
-// process.
-TEST_F(TraceFollowerTest, TheRecordOfTheProcessSaysWhenItBegan) {
-  RawTrace raw(directory_ / RawName("prog", 42, 1'700'000'000'000'000'000), 42);
-  const auto follower = TraceFollower::Open(raw.path());
-  ASSERT_TRUE(follower.ok()) << follower.status();
-  EXPECT_EQ((*follower)->start_ns(), 1'700'000'000'000'000'000u);
-  raw.AppendRecords([](format::RecordEncoder& e) {
-    e.Begin(format::RecordTag::kProcess);
-    for (const char* text : {"0.1.0", "/usr/bin/prog", ""}) e.Bytes(text);
-    e.Number(0);  // arguments
-    e.Number(1'600'000'000'000'000'000);
-    e.Number(77);
-    e.End();
-  });
-  ASSERT_TRUE((*follower)->Advance().ok());
-  EXPECT_EQ((*follower)->start_ns(), 77u);
-}
-
 TEST_F(TraceFollowerTest, RefusesAFileThatIsNoTrace) {
   const int fd = open(Raw(1).c_str(), O_WRONLY | O_CREAT, 0600);
   const std::string text(100, 'x');
