@@ -146,7 +146,7 @@ void FaultMatcher::Take(const Fault& fault, bool own, HeapModel& model,
 }
 
 void FaultMatcher::Claim(const HeldBlock& block, const HeapModel& model) {
-  const uint64_t in_page = ~page_mask_;
+  const uint64_t in_page = (uint64_t{1} << page_bits_) - 1;
   const uint64_t end = block.address() + std::max<uint64_t>(block.size() + block.waste(), 1);
   auto at = waiting_.lower_bound(block.address() - kHeader);
   while (at != waiting_.end() && at->first < end) {

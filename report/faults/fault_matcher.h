@@ -177,7 +177,6 @@ class FaultMatcher {
   static constexpr uint64_t kFilterPages = 4096;
 
   const int page_bits_;  // of addresses within a page of the program's machine
-  const uint64_t page_mask_ = ~uint64_t{0} << page_bits_;  // the other bits
   StackTable* const stacks_;
   Range range_;
   FaultStream stream_;
