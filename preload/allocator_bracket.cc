@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "format/notes.h"
 #include "preload/allowed_calls.h"
+#include "preload/append_records.h"
 #include "preload/arch/arch.h"
 #include "preload/real_allocator.h"
 #include "preload/recorder.h"
@@ -30,6 +32,8 @@ struct CodeRange {
 constexpr size_t kMostModules = 10;  // one for each function, and the library
 constinit CodeRange g_callers[kMostModules];
 constinit size_t g_caller_count = 0;
+
+constinit std::atomic<bool> g_calls_itself{false};
 
 bool IsCaller(uintptr_t pc) {
   for (size_t i = 0; i < g_caller_count; ++i) {
@@ -65,10 +69,30 @@ void KeepOrder() { std::atomic_signal_fence(std::memory_order_seq_cst); }
 // recording.
 [[gnu::noinline, gnu::cold]] void TakeStateAgain() { const Section section; }
 
-// While it lives, the thread is marked.
+// A call in the midst of another has given out `block`.
+[[gnu::noinline, gnu::cold]] void NoteOwnBlock(const void* block) {
+  ThreadState* const state = t_slot.state;
+  if (state != nullptr && block != nullptr)
+    state->own_blocks[state->own_block_count++ % ThreadState::kOwnBlocks] = block;
+}
+
+bool ForgetOwnBlock(const void* block) {
+  ThreadState* const state = t_slot.state;
+  if (state == nullptr) return false;
+  for (const void*& own : state->own_blocks) {
+    if (own != block) continue;
+    own = nullptr;
+    return true;
+  }
+  return false;
+}
+
+// While it lives, the thread is marked. `ends`: the block that the call ends, if it does.
 class Bracket {
  public:
-  [[gnu::always_inline]] Bracket() : frame_(t_slot.bracket_frame), mode_(t_slot.mode) {
+  [[gnu::always_inline]] explicit Bracket(const void* ends)
+      : frame_(t_slot.bracket_frame), ends_(t_slot.bracket_ends), mode_(t_slot.mode) {
+    t_slot.bracket_ends = ends;
     t_slot.bracket_frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
     KeepOrder();
     if (!IsInside(mode_)) t_slot.mode = ThreadMode::kInAllocator;
@@ -83,22 +107,41 @@ class Bracket {
     }
     KeepOrder();
     t_slot.bracket_frame = frame_;
+    t_slot.bracket_ends = ends_;
   }
   Bracket(const Bracket&) = delete;
   Bracket& operator=(const Bracket&) = delete;
 
+  // Within another one, or a handler that interrupted another one.
+  bool nested() const { return frame_ != 0; }
+
  private:
   const uintptr_t frame_;
+  const void* const ends_;
   const ThreadMode mode_;
 };
+
+// Of free() and realloc() the first argument is the block that they end.
+template <typename... Arguments>
+const void* Ended(Arguments...) {
+  return nullptr;
+}
+const void* Ended(void* block) { return block; }
+const void* Ended(void* block, size_t) { return block; }
 
 template <auto kFunction, typename F>
 struct BracketOf;
 template <auto kFunction, typename Result, typename... Arguments>
 struct BracketOf<kFunction, Result (*)(Arguments...)> {
   static Result Call(Arguments... arguments) {
-    const Bracket bracket;
-    return (g_bracketed.*kFunction)(arguments...);
+    const Bracket bracket(Ended(arguments...));
+    if constexpr (std::is_pointer_v<Result>) {
+      const Result block = (g_bracketed.*kFunction)(arguments...);
+      if (bracket.nested()) [[unlikely]] NoteOwnBlock(block);
+      return block;
+    } else {
+      return (g_bracketed.*kFunction)(arguments...);
+    }
   }
 };
 
@@ -133,12 +176,36 @@ void BracketRealAllocator() {
   BracketFunction<&RealAllocator::pvalloc>(own, libc);
 }
 
-bool IsAllocatorsOwnCall(const unwind::CallSite& site) {
+// Whether the call from `site` is the allocator's own, in a bracket.
+static bool IsOwnCall(const unwind::CallSite& site) {
   if (site.cfa <= t_slot.bracket_frame) return IsCaller(site.pc);
   if (t_slot.mode == ThreadMode::kInAllocator && !IsOnAlternateStack()) {
     t_slot.mode = ThreadMode::kNew;
   }
   return false;
+}
+
+static void TellAllocatorCallsItself() {
+  BuildRecords<64>(
+      [](format::RecordEncoder& out) { out.Counter(format::kAllocatorCallsItself, 1); },
+      AppendKeptBlock{});
+}
+
+bool IsAllocatorsOwnAlloc(const unwind::CallSite& site) {
+  if (!IsOwnCall(site)) return false;
+  if (!g_calls_itself.exchange(true, std::memory_order_relaxed)) {
+    const Section section(site.cfa);
+    if (section) TellAllocatorCallsItself();
+  }
+  return true;
+}
+
+bool IsAllocatorsOwnFree(const void* block, const unwind::CallSite& site) {
+  return IsOwnCall(site) && (block == t_slot.bracket_ends || ForgetOwnBlock(block));
+}
+
+void TellAllocatorCallsItselfAgain() {
+  if (g_calls_itself.load(std::memory_order_relaxed)) TellAllocatorCallsItself();
 }
 
 }  // namespace memtrace

@@ -16,11 +16,16 @@
 //   - it returns into the module of one of the real functions, or into this library: there it
 //     has been jumped to by such a function, as a last call.
 //
-// It goes to the real function unrecorded. All others are events as ever:
+// It goes to the real function unrecorded, but for the free of a block that is neither the one
+// which the bracketed call ends nor of the last few which it took so (ThreadState::own_blocks): that
+// was taken elsewhere, by libc on the allocator's behalf or outside of a bracket, and is in the
+// trace. All others are events as ever:
 //   - a signal handler's, which interrupted the allocator: it returns into the program;
-//   - those of libc and ld.so on the allocator's behalf, as of thread-local variables: they are
-//     freed by libc, when no bracket is open;
+//   - those of libc and ld.so on the allocator's behalf, as of thread-local variables;
 //   - the allocator's, made outside of brackets, as by its own operator new.
+//
+// What it took so and gives back outside of a bracket is in the trace with its free alone. Counter
+// kAllocatorCallsItself tells readers that there may be such blocks.
 //
 // A handler may never come back into the bracket (siglongjmp()). The mark is then left, and taken
 // off by the first call that is made from no deeper than the bracket, unless that is a handler's on
@@ -41,9 +46,13 @@ namespace memtrace {
 void BracketRealAllocator();
 
 // Of a thread that is in ThreadMode::kInAllocator or inside the tracer: whether the call from
-// `site` is the allocator's own. Where the mark is one that was left, and ends here, the thread's
-// mode is kNew afterwards.
-bool IsAllocatorsOwnCall(const unwind::CallSite& site);
+// `site` is the allocator's own, and no event. Where the mark is one that was left, and ends here,
+// the thread's mode is kNew afterwards.
+bool IsAllocatorsOwnAlloc(const unwind::CallSite& site);
+bool IsAllocatorsOwnFree(const void* block, const unwind::CallSite& site);
+
+// Fork child: for its own trace.
+void TellAllocatorCallsItselfAgain();
 
 }  // namespace memtrace
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "format/records.h"
+#include "preload/allocator_bracket.h"
 #include "preload/allowed_calls.h"
 #include "preload/arch/arch.h"
 #include "preload/clock.h"
@@ -91,6 +92,7 @@ bool StartForkChild() {
     if (g_process.config.sample_seed == 0) t_slot.random ^= g_process.trace_id;
     WriteModulesAgain();
     WriteCoverageNotesAgain();
+    TellAllocatorCallsItselfAgain();
     WriteMemoryMap(format::MapReason::kStart);
     OpenFaults();
     return true;

@@ -217,7 +217,7 @@ bool PrepareAlloc(size_t bytes, const CallSite& site) {
       return true;
     case ThreadMode::kInAllocator:
     case ThreadMode::kInside: {
-      if (IsAllocatorsOwnCall(site)) return false;
+      if (IsAllocatorsOwnAlloc(site)) return false;
       if (t_slot.mode == ThreadMode::kNew) return PrepareAlloc(bytes, site);
       if (!Sampling()) return true;
       // A draw of its own: what was interrupted may be in the midst of the thread's.
@@ -243,7 +243,7 @@ bool PrepareAlloc(size_t bytes, const CallSite& site) {
 bool PrepareFree(const void* block, const CallSite& site) {
   if (!Sampling()) {
     if (t_slot.mode == ThreadMode::kRecording) return true;
-    if (t_slot.mode >= ThreadMode::kInAllocator) return !IsAllocatorsOwnCall(site);
+    if (t_slot.mode >= ThreadMode::kInAllocator) return !IsAllocatorsOwnFree(block, site);
     if (IsOffForGood()) return false;
     const Section section;  // which may begin the recording
     if (!section) return false;

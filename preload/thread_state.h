@@ -77,6 +77,12 @@ struct ThreadState {
   ThreadState* next_state = nullptr;
   CrossCheck* cross_check = nullptr;  // with MEMTRACE_CROSS_CHECK only
 
+  // What another allocator than glibc's took by name last, without an event: see
+  // allocator_bracket.h.
+  static constexpr uint32_t kOwnBlocks = 4;
+  const void* own_blocks[kOwnBlocks] = {};
+  uint32_t own_block_count = 0;
+
   // Big, and touched only as deep as stacks go. Not on the program's stack, which
   // may be small.
   unwind::StackMemo memo;  // its names, and the join's, are nodes of `slots`
@@ -125,6 +131,7 @@ struct ThreadSlot {
   uint64_t random = 0;
   uintptr_t section_frame = 0;  // kInside: where on the stack the section is open
   uintptr_t bracket_frame = 0;  // where a call of the real allocator is bracketed; 0: none is
+  const void* bracket_ends = nullptr;  // the block that this call ends
 };
 extern thread_local constinit ThreadSlot t_slot __attribute__((tls_model("initial-exec")));
 

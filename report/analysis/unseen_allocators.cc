@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "format/notes.h"
 #include "report/names/site_symbols.h"
 #include "report/words/units.h"
 
@@ -321,10 +322,21 @@ void TakeBackSecondFrees(const std::string& allocator, Analysis* analysis) {
       " may have given out other blocks there in between, which are not in this trace")});
 }
 
+// `shares_free`: what Survey::Run() returned.
+void TakeBackWhatIsNotSure(const std::string& shares_free, Analysis* analysis) {
+  const bool calls_itself =
+      std::ranges::any_of(analysis->coverage.counters, [](const auto& counter) {
+        return counter.first == format::kAllocatorCallsItself && counter.second != 0;
+      });
+  TakeBackSecondFrees(
+      shares_free.empty() && calls_itself ? "the allocator, which calls itself by name," : shares_free,
+      analysis);
+}
+
 }  // namespace
 
 void FillUnseenAllocators(const FindModuleNames& find, Analysis* analysis) {
-  TakeBackSecondFrees(Survey(find, analysis).Run(), analysis);
+  TakeBackWhatIsNotSure(Survey(find, analysis).Run(), analysis);
 }
 
 void UnseenAllocatorsByProgram::Fill(Analysis* analysis) {
@@ -341,7 +353,7 @@ void UnseenAllocatorsByProgram::Fill(Analysis* analysis) {
     coverage.unseen_allocators.insert(coverage.unseen_allocators.end(), found.allocators.begin(),
                                       found.allocators.end());
     coverage.notes.insert(coverage.notes.end(), found.notes.begin(), found.notes.end());
-    TakeBackSecondFrees(found.shares_free, analysis);
+    TakeBackWhatIsNotSure(found.shares_free, analysis);
     return;
   }
   const size_t notes_before = coverage.notes.size();
@@ -351,7 +363,7 @@ void UnseenAllocatorsByProgram::Fill(Analysis* analysis) {
   found.allocators = coverage.unseen_allocators;
   found.notes.assign(coverage.notes.begin() + static_cast<ptrdiff_t>(notes_before),
                      coverage.notes.end());
-  TakeBackSecondFrees(found.shares_free, analysis);
+  TakeBackWhatIsNotSure(found.shares_free, analysis);
 }
 
 FindModuleNames ModuleNamesBy(symbolizer::SymbolizerProcess* process) {

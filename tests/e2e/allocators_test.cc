@@ -379,6 +379,27 @@ TEST_F(NestingAllocatorTest, NothingIsMissingAfterAJumpOutOfIt) {
   ExpectTheProgramsBlocksAlone(library_, "jumps", {{"MEMTRACE_SAMPLE_BYTES", "1"}});
 }
 
+// It takes records within calls, which is no event, and gives them back outside of any. They lie where
+// blocks of the program's lay that were freed.
+TEST_F(NestingAllocatorTest, WhatItKeepsOfItsOwnIsNoDoubleFreeAndNoLeak) {
+  Command command = Traced(
+      {.arguments = {TraceePath("allocates_by_nested_calls"), "keeps"}}, traces_.path());
+  for (auto& [name, value] : command.environment) {
+    if (name == "LD_PRELOAD") value += ":" + library_;
+  }
+  const Result run = RunCommand(command);
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  const std::string trace = TraceOf(traces_.path(), "allocates_by_nested_calls", run.pid);
+  const Json report = Report(trace, {"--top", "100000"});
+  ExpectCounts(report, run.out, "all");
+  EXPECT_EQ(report.at("totals").at("live_blocks"), 0) << "the table, too, has its end";
+  EXPECT_EQ(report.at("invalid_frees").at("stories"), Json::array());
+  EXPECT_EQ(report.at("invalid_frees").at("of_unseen_blocks"), 40) << "then this shows nothing";
+  EXPECT_THAT(NotesOf(report), HasSubstr("the allocator, which calls itself by name, may have"));
+  const Result check = RunCommand({.arguments = {ToolPath(), "check", trace}});
+  EXPECT_EQ(check.exit_status, 0) << check.out << check.err;
+}
+
 TEST_F(NestingAllocatorTest, ElectricFence) {
   const std::string library = LibraryOf("libefence.so.0");
   if (library.empty()) GTEST_SKIP() << "electric-fence is not installed";

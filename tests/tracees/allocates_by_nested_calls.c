@@ -1,4 +1,4 @@
-/* allocates_by_nested_calls calls|fewer_calls|handlers|jumps: behind an allocator whose functions
+/* allocates_by_nested_calls calls|fewer_calls|handlers|jumps|keeps: behind an allocator whose functions
  * call each other by name (nesting_allocator.c). Tells the blocks that it has asked for, and loses
  * none.
  *
@@ -8,7 +8,8 @@
  *                 on another
  *   jumps         a signal handler jumps out of a nesting calloc; then the program allocates from
  *                 where it was, from deeper on its stack, and in a thread whose first call is
- * jumped out of
+ *                 jumped out of
+ *   keeps         what the allocator keeps of its own is where the program's blocks were
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -177,6 +178,19 @@ static void TellJumps(void) {
   Tell("all 1933 %d\nall 1949 %d\n", 2 * kRounds, 2 * kRounds);
 }
 
+static void TellKeeps(void) {
+  void (*const keep)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "nesting_keep");
+  void (*const forget)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "nesting_forget");
+  void* blocks[kRounds];
+  for (int i = 0; i < kRounds; ++i) blocks[i] = Checked(malloc(48));
+  for (int i = 0; i < kRounds; ++i) free(blocks[i]);
+  keep();
+  for (int i = 0; i < kRounds; ++i) blocks[i] = Checked(malloc(1999));
+  forget();
+  for (int i = 0; i < kRounds; ++i) free(blocks[i]);
+  Tell("all 48 %d\nall 1951 1\nall 1999 %d\n", kRounds, kRounds);
+}
+
 int main(int argc, char** argv) {
   g_hook = (void (**)(void))dlsym(RTLD_DEFAULT, "nesting_hook");
   const char* mode = argc > 1 ? argv[1] : "";
@@ -188,6 +202,8 @@ int main(int argc, char** argv) {
     return 77;
   } else if (strcmp(mode, "handlers") == 0) {
     TellHandlers();
+  } else if (strcmp(mode, "keeps") == 0) {
+    TellKeeps();
   } else {
     TellJumps();
   }
