@@ -21,33 +21,6 @@ namespace {
 
 constexpr uint64_t kRingReserve = format::kRingAlignment + EventRing::kBytes;
 
-void Seal(format::BlockHeader& header) {
-  header.magic = format::kBlockMagic;
-  header.clock_ticks = g_clock.Now();
-  header.monotonic_ns = g_clock.MonotonicNs();
-  header.header_checksum = format::HeaderChecksum(header);
-}
-
-// All of `parts` or nothing useful: 0, or -errno.
-long WriteAll(long fd, iovec* parts, int count, uint64_t offset) {
-  while (count > 0) {
-    long wrote = sys::Pwritev(fd, parts, count, offset);
-    if (wrote == -EINTR) continue;
-    if (wrote <= 0) return wrote < 0 ? wrote : -EIO;
-    offset += static_cast<uint64_t>(wrote);
-    while (count > 0 && static_cast<size_t>(wrote) >= parts->iov_len) {
-      wrote -= static_cast<long>(parts->iov_len);
-      ++parts;
-      --count;
-    }
-    if (count > 0) {
-      parts->iov_base = static_cast<char*>(parts->iov_base) + wrote;
-      parts->iov_len -= static_cast<size_t>(wrote);
-    }
-  }
-  return 0;
-}
-
 // File systems that write what is written over to another place: btrfs, bcachefs, ZFS, F2FS.
 // Space that was allocated, or written before, is no promise there: once a page has reached the
 // disk, the next store to a mapping of it needs space again, and is SIGBUS where there is none.
@@ -79,6 +52,33 @@ bool MayPass(long error) {
 }
 
 }  // namespace
+
+void TraceFile::Seal(format::BlockHeader& header) {
+  header.magic = format::kBlockMagic;
+  header.clock_ticks = g_clock.Now();
+  header.monotonic_ns = g_clock.MonotonicNs();
+  header.header_checksum = format::HeaderChecksum(header);
+}
+
+// All of `parts` or nothing useful: 0, or -errno.
+long TraceFile::WriteAll(long fd, iovec* parts, int count, uint64_t offset) {
+  while (count > 0) {
+    long wrote = sys::Pwritev(fd, parts, count, offset);
+    if (wrote == -EINTR) continue;
+    if (wrote <= 0) return wrote < 0 ? wrote : -EIO;
+    offset += static_cast<uint64_t>(wrote);
+    while (count > 0 && static_cast<size_t>(wrote) >= parts->iov_len) {
+      wrote -= static_cast<long>(parts->iov_len);
+      ++parts;
+      --count;
+    }
+    if (count > 0) {
+      parts->iov_base = static_cast<char*>(parts->iov_base) + wrote;
+      parts->iov_len -= static_cast<size_t>(wrote);
+    }
+  }
+  return 0;
+}
 
 long TraceFile::Create(const char* pattern, const TraceName::Values& values,
                        const format::FileHeader& header) {
@@ -203,17 +203,6 @@ void TraceFile::CloseInherited() {
   open_numbers_.ForEachInherited(sys::kMovedUpFrom, close_if_ours);
 }
 
-template <typename Function>
-long TraceFile::WithFile(Function write) {
-  return WithOwnDescriptor([&] {
-    const long fd = OpenVerified();
-    if (sys::Failed(fd)) return fd;
-    write(fd);
-    sys::Close(fd);
-    return 0L;
-  });
-}
-
 void TraceFile::WriteStatus(uint64_t offset, const void* words, size_t bytes) {
   const SignalsBlocked calls;
   if (!calls || TraceStatus::kEnd > sys::FileSizeLimit()) return;
@@ -264,18 +253,15 @@ void TraceFile::NoteLostEnd() {
   WriteStatus(offsetof(format::StatusArea, lost_end), &lost, sizeof(lost));
 }
 
-namespace {
-
 // Moves `end` on by `bytes`, and says where it was. Nothing: that is beyond `limit`.
-std::optional<uint64_t> TakeUpTo(std::atomic<uint64_t>& end, uint64_t bytes, uint64_t limit) {
+std::optional<uint64_t> TraceFile::TakeUpTo(std::atomic<uint64_t>& end, uint64_t bytes,
+                                            uint64_t limit) {
   uint64_t begin = end.load(std::memory_order_relaxed);
   do {
     if (begin + bytes > limit) return std::nullopt;
   } while (!end.compare_exchange_weak(begin, begin + bytes, std::memory_order_relaxed));
   return begin;
 }
-
-}  // namespace
 
 // At the end of the file.
 std::optional<uint64_t> TraceFile::TakeSpace(uint64_t bytes, uint64_t limit) {
@@ -422,16 +408,6 @@ bool TraceFile::AppendToSegment(format::BlockHeader& header, const void* payload
   return sys::Failed(result) ? Refuse(format::RecordingStop::kWriteFailed, result) : true;
 }
 
-void TraceFile::ReleaseRing(void* ring, size_t ring_bytes) {
-  // A hole in the reserve could become a mapping of the program's, and its chunk is ours to
-  // give back as a whole.
-  if (reserve_.Contains(ring)) {
-    sys::Madvise(ring, ring_bytes, MADV_DONTNEED);
-  } else {
-    sys::Munmap(ring, ring_bytes);
-  }
-}
-
 format::RecordingStop TraceFile::WhyReserveEnds() const {
   // Whole chunks of what the limit allows.
   const bool at_limit =
@@ -459,146 +435,6 @@ long TraceFile::MakeReserve() {
 
 void TraceFile::LimitAddressSpace(uint64_t bytes) {
   reserve_.Shrink(end_->load(std::memory_order_relaxed), bytes / 16);
-}
-
-// `bytes` at `offset`, so that no store to a mapping of them can find the disk full.
-long TraceFile::Allocate(long fd, uint64_t offset, uint64_t bytes) {
-  long result = sys::Fallocate(fd, offset, bytes);
-  if (result != -EOPNOTSUPP && result != -ENOSYS) return result;
-  static constexpr char kZeros[4096] = {};
-  result = 0;
-  for (uint64_t done = 0; done < bytes && !sys::Failed(result); done += sizeof(kZeros)) {
-    const uint64_t here = bytes - done < sizeof(kZeros) ? bytes - done : sizeof(kZeros);
-    iovec part = {const_cast<char*>(kZeros), here};
-    result = WriteAll(fd, &part, 1, offset + done);
-  }
-  return result;
-}
-
-// How far rings_end_ may go for the ring of `thread`. The rest of a file with a limit is for
-// events.
-uint64_t TraceFile::RingsLimit(uint32_t thread) const {
-  if (segments_.on()) return segments_.rings_end();
-  return max_bytes_ == 0 || thread == 1 ? UINT64_MAX : max_bytes_ / 4;
-}
-
-// Nothing: there is no room for more rings in a file with a limit.
-std::optional<uint64_t> TraceFile::TakeRingSpace(uint64_t reserved, uint32_t thread) {
-  const uint64_t limit = RingsLimit(thread);
-  if (!segments_.on() && limit == UINT64_MAX) return TakeSpace(reserved, limit);
-  const std::optional<uint64_t> ring = TakeUpTo(rings_end_, reserved, limit);
-  if (!ring || segments_.on()) return ring;
-  const std::optional<uint64_t> offset = TakeSpace(reserved, max_bytes_);
-  if (!offset) rings_end_.fetch_sub(reserved, std::memory_order_relaxed);
-  return offset;
-}
-
-// Who has no ring, or a small one, asks with every event or block: where there is no address space,
-// or as many mappings as there may be, the file would be opened each time.
-bool TraceFile::MappingWasRefused(size_t bytes) const {
-  return bytes >= refused_mapping_bytes_.load(std::memory_order_relaxed) &&
-         g_clock.MonotonicNs() < no_mapping_until_ns_.load(std::memory_order_relaxed);
-}
-
-// Null: refused. Not for want of address space: it never will be mapped.
-void* TraceFile::MapShared(void* place, size_t bytes, int prot, int flags, long fd,
-                           uint64_t offset) {
-  constexpr uint64_t kPauseNs = 100'000'000;
-  void* const mapping = sys::Mmap(place, bytes, prot, MAP_SHARED | flags, fd, offset);
-  if (!sys::MmapFailed(mapping)) return mapping;
-  const long result = reinterpret_cast<long>(mapping);
-  if (result == -ENOMEM || result == -EAGAIN) {
-    refused_mapping_bytes_.store(bytes, std::memory_order_relaxed);
-    no_mapping_until_ns_.store(g_clock.MonotonicNs() + kPauseNs, std::memory_order_relaxed);
-  } else {
-    no_shared_mappings_.store(true, std::memory_order_relaxed);
-  }
-  Refuse(format::RecordingStop::kWriteFailed, result);
-  return nullptr;
-}
-
-void TraceFile::GiveBackRing(uint64_t offset, uint64_t reserved, uint32_t thread) {
-  if (segments_.on()) {
-    uint64_t end = offset + reserved;
-    rings_end_.compare_exchange_strong(end, offset, std::memory_order_relaxed);
-    return;
-  }
-  if (max_bytes_ != 0 && thread != 1) rings_end_.fetch_sub(reserved, std::memory_order_relaxed);
-  GiveBack(offset, reserved);
-}
-
-void* TraceFile::AppendRing(size_t ring_bytes, uint32_t thread) {
-  if (no_shared_mappings_.load(std::memory_order_relaxed)) return nullptr;
-  const SignalsBlocked no_handler;
-  // One block whose payload reaches from its header over the padding to the
-  // page-aligned ring and to the ring's end.
-  const uint64_t reserved = format::kRingAlignment + ring_bytes;
-  // Who has a small ring asks with each block: the file is not opened for that.
-  if (rings_end_.load(std::memory_order_relaxed) + reserved > RingsLimit(thread)) return nullptr;
-  void* mapping = nullptr;
-  const auto append = [&](long fd) {  // -1: by the reserve
-    void* const place = fd < 0 ? nullptr : MapShared(nullptr, ring_bytes, PROT_NONE, 0, fd, 0);
-    if (fd >= 0 && place == nullptr) return;
-    const std::optional<uint64_t> offset = TakeRingSpace(reserved, thread);
-    if (!offset) {
-      if (place != nullptr) sys::Munmap(place, ring_bytes);
-      return;
-    }
-    const uint64_t ring = Up(*offset + sizeof(format::BlockHeader), format::kRingAlignment);
-    format::BlockHeader header = {};
-    header.kind = format::BlockKind::kRing;
-    header.thread = thread;
-    header.payload_bytes = header.content_bytes = static_cast<uint32_t>(reserved - sizeof(header));
-    Seal(header);
-    long why = 0;
-    mapping = fd < 0 ? reserve_.Ring(*offset, header, ring, &why)
-                     : MapRing(fd, *offset, reserved, header, ring, ring_bytes, place);
-    // kElsewhere: other threads took the rest of the reserve meanwhile.
-    if (sys::Failed(why)) Refuse(format::RecordingStop::kWriteFailed, why);
-  };
-  // One that is used up is not asked: the space for the ring would stay a gap.
-  if (reserve_.mapped() && reserve_.HasRoom(end_->load(std::memory_order_relaxed), reserved,
-                                            /*last_words=*/false)) {
-    append(-1);
-  } else if (!MappingWasRefused(ring_bytes)) {
-    const OtherCalls calls;
-    if (calls) WithFile(append);
-  }
-  if (mapping != nullptr) {
-    sys::Madvise(mapping, ring_bytes, MADV_DONTFORK);
-    CountRingBytes(static_cast<int64_t>(ring_bytes));
-  }
-  return mapping;
-}
-
-// The ring of AppendRing() in the file that is open at `fd`. `place` is address space for it, had
-// before any of the file's space was taken: a ring that cannot be mapped leaves nothing there.
-// Null: refused.
-void* TraceFile::MapRing(long fd, uint64_t offset, uint64_t reserved, format::BlockHeader& header,
-                         uint64_t ring, size_t ring_bytes, void* place) {
-  long result = -EFBIG;
-  if (offset + reserved <= sys::FileSizeLimit()) {
-    // The space first: touching a page of a hole on a full disk would be SIGBUS.
-    result = Allocate(fd, offset, reserved);
-    iovec part = {&header, sizeof(header)};
-    if (!sys::Failed(result)) result = WriteAll(fd, &part, 1, offset);
-  }
-  void* mapping = nullptr;
-  if (sys::Failed(result)) {
-    Refuse(format::RecordingStop::kWriteFailed, result);
-  } else {
-    // After mlockall(MCL_FUTURE) the place counts as locked, and the ring would beside it.
-    sys::Call(SYS_munlock, reinterpret_cast<long>(place), static_cast<long>(ring_bytes));
-    mapping =
-        MapShared(place, ring_bytes, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_POPULATE, fd, ring);
-  }
-  if (mapping == nullptr) {
-    // It is there still: a mapping that this file has had can only be refused before the place is
-    // given up for it.
-    sys::Munmap(place, ring_bytes);
-    GiveBackRing(offset, reserved, header.thread);
-  }
-  return mapping;
 }
 
 }  // namespace memtrace

@@ -27,8 +27,10 @@
 
 #include "format/records.h"
 #include "format/trace_format.h"
+#include "preload/descriptor_table.h"
 #include "preload/open_numbers.h"
 #include "preload/segments.h"
+#include "preload/sys.h"
 #include "preload/trace_name.h"
 #include "preload/trace_reserve.h"
 #include "preload/trace_status.h"
@@ -149,6 +151,10 @@ class TraceFile {
   // Of a reserve that is used up: whether the size limit is what it was mapped up to.
   format::RecordingStop WhyReserveEnds() const;
   bool AppendToSegment(format::BlockHeader& header, const void* payload, Keep* kept);
+  static void Seal(format::BlockHeader& header);
+  static long WriteAll(long fd, iovec* parts, int count, uint64_t offset);
+  static std::optional<uint64_t> TakeUpTo(std::atomic<uint64_t>& end, uint64_t bytes,
+                                          uint64_t limit);
   static long Allocate(long fd, uint64_t offset, uint64_t bytes);
   static long Write(long fd, format::BlockHeader& header, const void* payload, uint64_t offset,
                     bool* torn);
@@ -201,6 +207,17 @@ class TraceFile {
   std::atomic<long> last_error_{0};
   std::atomic<format::RecordingStop> last_stop_{};
 };
+
+template <typename Function>
+long TraceFile::WithFile(Function write) {
+  return WithOwnDescriptor([&] {
+    const long fd = OpenVerified();
+    if (sys::Failed(fd)) return fd;
+    write(fd);
+    sys::Close(fd);
+    return 0L;
+  });
+}
 
 }  // namespace memtrace
 
