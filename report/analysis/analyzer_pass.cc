@@ -141,9 +141,11 @@ bool AnalyzerPass::ApplyOdd(HeapRun& run, size_t stream, const uint64_t* words, 
   return HeapRun::Suits(model_, stream);
 }
 
-// An allocation that slot_sites_ does not know. False: it is not for a run.
-bool AnalyzerPass::ApplyAlloc(HeapRun& run, size_t stream, const uint64_t* words, uint64_t time) {
+// An allocation that slot_sites_ does not know, of `usable` bytes. False: it is not for a run.
+bool AnalyzerPass::ApplyAlloc(HeapRun& run, size_t stream, const uint64_t* words, uint64_t time,
+                              uint64_t* usable) {
   const AllocEvent e = DecodeShortAlloc(words);
+  *usable = e.size + e.waste;
   if (e.address == 0) return false;
   const bool realloc = e.function == format::AllocFunction::kRealloc;
   SlotSites::Allocation allocation(slot_sites_.KeyOf(stream), words);
@@ -208,9 +210,7 @@ int AnalyzerPass::ApplyPlainRun(size_t stream, EventCursor* cursor, uint64_t las
           usable = uint64_t{entry.size()} + entry.waste();
           applied = run.AllocAgain(address, &entry, time);
         } else {
-          const AllocEvent e = DecodeShortAlloc(words);
-          usable = e.size + e.waste;
-          applied = ApplyAlloc(run, stream, words, time);
+          applied = ApplyAlloc(run, stream, words, time, &usable);
         }
         if (applied) [[likely]] {
           if (faults && fault_matcher_.Noted(address, usable, model_)) [[unlikely]] {

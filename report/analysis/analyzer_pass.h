@@ -147,7 +147,7 @@ class AnalyzerPass {
   [[gnu::noinline]] bool ApplyOdd(HeapRun& run, size_t stream, const uint64_t* words,
                                   EventTime when, WaitList& waits);
   [[gnu::noinline]] bool ApplyAlloc(HeapRun& run, size_t stream, const uint64_t* words,
-                                    uint64_t time);
+                                    uint64_t time, uint64_t* usable);
   PassPoint Point() const {
     return {std::max({latest_ns_, latest_low_ns_, order_->latest_low()}), latest_low_ticks_,
             order_->content_bytes_read(), events_, model_.live_table_size(), model_.site_count()};
