@@ -71,6 +71,7 @@ class EventColumns {
 
  private:
   struct Tables;  // what both sides guess from
+  class Coder;
   bool DecodeMarked(std::span<uint64_t> words);
 
   std::array<std::vector<uint8_t>, kColumns> columns_;
