@@ -1,6 +1,7 @@
 // Functions that make a process. A fork child is known by its first event, so these only
-// serve what that cannot: a fork in the midst of the tracer, and the end of a process
-// that libc does not tell of.
+// serve what that cannot: a fork in the midst of the tracer, a fork child whose first event is
+// another thread's than the one that lives on in it, and the end of a process that libc does not
+// tell of.
 //
 // vfork is not here: what it calls would return twice on one stack.
 
@@ -30,6 +31,7 @@ pid_t Call(pid_t (*real)()) {
   const pid_t pid = real();
   if (pid == 0) memtrace::CloseParentsFiles();
   if (pid == 0 && memtrace::IsInside(memtrace::t_slot.mode)) memtrace::ForkedInside();
+  if (pid == 0) memtrace::ForgetParentsState();
   return pid;
 }
 

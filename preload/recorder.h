@@ -76,8 +76,7 @@ class RecordingSection {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (g_switch.recording.load(std::memory_order_relaxed) == kRecordAll) [[likely]] {
       state_ = t_slot.state;
-      if (state_ == nullptr) __builtin_unreachable();  // by the mode
-      return;
+      if (state_ != nullptr) [[likely]] return;
     }
     state_ = Resume();
   }
@@ -95,7 +94,8 @@ class RecordingSection {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     t_slot.mode = ThreadMode::kRecording;
   }
-  // A fork child's first event; or nothing is recorded, or stopped: null, and the thread has left.
+  // The first event of a fork child, or of the thread that it was forked by; or nothing is recorded,
+  // or stopped: null, and the thread has left.
   [[gnu::cold]] static ThreadState* Resume();
 
   ThreadState* state_;

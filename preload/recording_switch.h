@@ -28,6 +28,14 @@ struct alignas(arch::kPageBytes) ForkSensitivePage {
   std::atomic<uintptr_t> sharing{0};
   // 1: this process's recording has ended. What it forks finds a 0.
   std::atomic<uint32_t> ended{0};
+  // 1: a thread is about to begin the trace, and others wait for it before their first event, unless
+  // it takes too long.
+  std::atomic<uint32_t> starting{0};
+  std::atomic<uint32_t> start_takes_long{0};
+  // 1: events of before the trace began are missing in it.
+  std::atomic<uint32_t> start_missed_events{0};
+  // 1: this is a fork child, and its first thread has given up the state that it had before.
+  std::atomic<uint32_t> fork_was_seen{0};
 };
 static_assert(sizeof(ForkSensitivePage) == arch::kPageBytes);
 extern ForkSensitivePage g_switch;

@@ -194,6 +194,7 @@ void SpoolThread(ThreadState& state) {
     state.slots.Restart();
     state.ring.Restart(state.serial, state.sequence, 0);
     state.ring.Open();
+    if (t_slot.state == &state) t_slot.state = nullptr;  // the next event has another one
     return;
   }
   // A handler that forks, jumps or ends the thread would leave half of a block, or a block

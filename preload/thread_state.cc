@@ -317,10 +317,42 @@ void AbandonThread(ThreadState& state) {
   }
 }
 
+void ForgetParentsState() {
+  // Begun by a handler of pthread_atfork(): then the state is of this process.
+  if (g_switch.recording.load(std::memory_order_relaxed) != 0) return;
+  t_slot.state = nullptr;
+  g_switch.fork_was_seen.store(1, std::memory_order_relaxed);
+}
+
+namespace {
+
+// After a fork that was not seen (a system call of the program's own), by another thread than the
+// one that lives on in the child: that has one of these states still, and does not know that it is
+// in a child. So none of them is anybody else's from now on. Its next event goes nowhere, and with
+// that it finds out (SpoolThread()).
+void AbandonThreads() {
+  for (ThreadState* state = FirstThread(); state != nullptr; state = state->next_state) {
+    state->abandoned = true;
+    if (!state->ring.attached()) continue;
+    if (!state->ring_is_private) CountRingBytes(-static_cast<int64_t>(state->ring.bytes()));
+    void* const nowhere = OwnMap(EventRing::kSmallBytes, /*touch=*/false);
+    if (nowhere == nullptr) continue;
+    state->ring.Attach(nowhere, EventRing::kSmallBytes, 0, 1);
+    state->ring.AskToSpool();
+  }
+  g_threads.store(nullptr, std::memory_order_release);
+  g_search.store(nullptr, std::memory_order_relaxed);
+  g_switch.start_missed_events.store(1, std::memory_order_relaxed);
+}
+
+}  // namespace
+
 void ForgetThreads() {
   ReturnSpoolBuffersOfOtherThreads();
   unwind::RuleTable::ForgetGrowth();
   unwind::ForgetCloses();
+  if (t_slot.state == nullptr && g_switch.fork_was_seen.load(std::memory_order_relaxed) == 0)
+    return AbandonThreads();
   for (ThreadState* state = FirstThread(); state != nullptr; state = state->next_state) {
     if (state->ring.attached()) {
       if (state->ring_is_private) {

@@ -171,8 +171,12 @@ inline void OwnerMayEnd(ThreadState*) {}
 inline void OwnerIsGone(ThreadState*) {}
 #endif
 
-// Fork child: the other threads are gone and the rings are not mapped here.
+// Fork child: the other threads are gone and the rings are not mapped here. To be called by its
+// first event, whichever thread's that is.
 void ForgetThreads();
+// Fork child, in the thread that lives on, before there is another: the state that it has is its
+// parent's, and would be whoever's in ForgetThreads().
+void ForgetParentsState();
 // Fork child: `state` will be finished with, but is no thread's any more.
 void AbandonThread(ThreadState& state);
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "tests/e2e/expected_stacks.h"
 #include "tests/e2e/harness.h"
@@ -184,6 +185,45 @@ int main(void) {
     most = std::max(most, thread.at("allocations").get<uint64_t>());
   }
   EXPECT_GE(most, 5000u);
+}
+
+// What the fork children of forks_into_threads have recorded of the blocks of a size, by their traces.
+std::vector<uint64_t> AllocatedInChildren(const TempDir& traces, uint64_t bytes, bool all_recorded) {
+  std::vector<uint64_t> allocated;
+  for (const std::string& trace : FilesIn(traces.path(), ".mtr")) {
+    const Json report = Report(trace, {"--top", "100000"});
+    if (!report.at("process").at("forked").get<bool>()) continue;
+    EXPECT_EQ(report.at("coverage").at("all_recorded"), all_recorded) << trace;
+    EXPECT_EQ(report.at("invalid_frees").at("stories"), Json::array()) << trace;
+    uint64_t blocks = 0;
+    for (const Json& site : report.at("sites")) {
+      const uint64_t count = site.at("allocations").get<uint64_t>();
+      if (site.at("bytes_allocated").get<uint64_t>() == bytes * count) blocks += count;
+    }
+    allocated.push_back(blocks);
+  }
+  return allocated;
+}
+
+// Threads that come while another begins the trace wait for it; and the thread that lives on in a
+// fork child shares nothing with one that was first there.
+TEST(ForkIntoThreadsTest, WhicheverThreadsEventIsFirstInAChild) {
+  TempDir traces;
+  const Result run =
+      RunCommand(Traced({.arguments = {TraceePath("forks_into_threads")}}, traces.path()));
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  EXPECT_EQ(AllocatedInChildren(traces, 1777, true), std::vector<uint64_t>(12, 800));
+  EXPECT_EQ(AllocatedInChildren(traces, 1783, true), std::vector<uint64_t>(12, 400));
+}
+
+// Its first thread finds out by its first event, which is lost, and told as that.
+TEST(ForkIntoThreadsTest, OfAForkThatNobodySawAnEventIsMissing) {
+  TempDir traces;
+  const Result run = RunCommand(
+      Traced({.arguments = {TraceePath("forks_into_threads"), "syscall"}}, traces.path()));
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  EXPECT_EQ(AllocatedInChildren(traces, 1777, false), std::vector<uint64_t>(12, 800));
+  EXPECT_EQ(AllocatedInChildren(traces, 1783, false), std::vector<uint64_t>(12, 399));
 }
 
 }  // namespace
