@@ -191,7 +191,7 @@ int main(void) {
 std::vector<uint64_t> AllocatedInChildren(const TempDir& traces, uint64_t bytes, bool all_recorded) {
   std::vector<uint64_t> allocated;
   for (const std::string& trace : FilesIn(traces.path(), ".mtr")) {
-    const Json report = Report(trace, {"--top", "100000"});
+    const Json report = Report(traces.path() + "/" + trace, {"--top", "100000"});
     if (!report.at("process").at("forked").get<bool>()) continue;
     EXPECT_EQ(report.at("coverage").at("all_recorded"), all_recorded) << trace;
     EXPECT_EQ(report.at("invalid_frees").at("stories"), Json::array()) << trace;
