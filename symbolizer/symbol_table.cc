@@ -96,13 +96,24 @@ void SymbolTable::Build(const std::vector<ElfFile::Range>& code) {
   unsized_.Build();
 }
 
-std::vector<std::string_view> SymbolTable::NamesAt(uint64_t address) const {
-  std::vector<std::string_view> names;
-  auto at = std::lower_bound(
+std::vector<SymbolTable::Symbol>::const_iterator SymbolTable::FirstAt(uint64_t address) const {
+  return std::lower_bound(
       symbols_.begin(), symbols_.end(), address,
       [](const Symbol& symbol, uint64_t wanted) { return symbol.address < wanted; });
-  for (; at != symbols_.end() && at->address == address; ++at) names.push_back(at->name);
+}
+
+std::vector<std::string_view> SymbolTable::NamesAt(uint64_t address) const {
+  std::vector<std::string_view> names;
+  for (auto at = FirstAt(address); at != symbols_.end() && at->address == address; ++at)
+    names.push_back(at->name);
   return names;
+}
+
+bool SymbolTable::HasLocalFunction(uint64_t address, std::string_view name) const {
+  for (auto at = FirstAt(address); at != symbols_.end() && at->address == address; ++at) {
+    if (at->IsLocalFunction() && at->name == name) return true;
+  }
+  return false;
 }
 
 bool SymbolTable::HasNamesThatBegin(std::string_view with) const {

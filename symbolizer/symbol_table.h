@@ -34,6 +34,7 @@ class SymbolTable {
     uint8_t rank;  // lower is better: type, then visibility
 
     bool IsPublicFunction() const { return rank == 0; }
+    bool IsLocalFunction() const { return rank == 1; }
   };
 
   // Adds every function symbol of the sections of `type` (SHT_SYMTAB, SHT_DYNSYM).
@@ -46,11 +47,15 @@ class SymbolTable {
   const Symbol* Find(uint64_t address) const;
   // The names of all symbols that begin here: aliases, and functions that a linker has folded.
   std::vector<std::string_view> NamesAt(uint64_t address) const;
+  // Whether `name` is a function of this file alone that begins here.
+  bool HasLocalFunction(uint64_t address, std::string_view name) const;
   // Is there one whose name begins so? Looks at all of them.
   bool HasNamesThatBegin(std::string_view with) const;
   bool empty() const { return symbols_.empty(); }
 
  private:
+  std::vector<Symbol>::const_iterator FirstAt(uint64_t address) const;
+
   std::vector<Symbol> symbols_;
   AddressMap<uint32_t> sized_;    // index into symbols_
   AddressMap<uint32_t> unsized_;  // index into symbols_

@@ -79,7 +79,8 @@ std::string_view Stem(std::string_view function) {
 
 // The name of `symbol` for a person, if it says more than `function`, which is
 // what the debug information calls it; else empty.
-std::string BetterName(const SymbolTable::Symbol& symbol, std::string_view function) {
+std::string BetterName(const SymbolTable& symbols, const SymbolTable::Symbol& symbol,
+                       std::string_view function) {
   if (IsMangled(symbol.name)) {
     // Functions without a linkage name (local to their file, or with line tables
     // only): "run", where the symbol knows "app::(anonymous namespace)::run(int)".
@@ -88,10 +89,13 @@ std::string BetterName(const SymbolTable::Symbol& symbol, std::string_view funct
     if (name == symbol.name) return "";  // the demangler does not know it
     return name.find(Stem(function)) != std::string::npos ? name : "";
   }
-  // A C library's function under its public name: "malloc", which the source
-  // calls "__libc_malloc". So it is named alike with and without debug files.
-  const bool is_public = symbol.IsPublicFunction() && !symbol.name.starts_with("__");
-  return is_public && function.starts_with("_") ? symbol.name : "";
+  // A library's function under its public name: "malloc", which the source calls "__libc_malloc";
+  // "xmlNewParserCtxt", an alias of "xmlNewParserCtxt__internal_alias", which is local. So it is
+  // named alike with and without debug files, and as Valgrind names it.
+  if (!symbol.IsPublicFunction() || symbol.name.starts_with("__")) return "";
+  return function.starts_with("_") || symbols.HasLocalFunction(symbol.address, function)
+             ? symbol.name
+             : "";
 }
 
 // Fills what the debug information left open in the frames of one address.
@@ -108,8 +112,9 @@ void CompleteFrames(const NameSources& sources, uint64_t address, std::vector<Fr
   }
   const SymbolTable::Symbol* symbol = sources.symbols.Find(address);
   if (symbol == nullptr) return;
-  std::string name =
-      has_name ? BetterName(*symbol, frames->back().function) : Demangle(symbol->name);
+  std::string name = has_name
+                         ? BetterName(sources.symbols, *symbol, frames->back().function)
+                         : Demangle(symbol->name);
   if (name.empty()) {
     // The source's name stays.
     if (has_name && IsMangled(symbol->name) && Demangle(symbol->name) == symbol->name &&

@@ -206,6 +206,26 @@ TEST_F(OddBuildsTest, WhatTheDemanglerDoesNotKnowHasTheSourcesName) {
   EXPECT_EQ(result.frames[0][0].linkage_name, "_ZN5innerW5mathxL3hidEi");
 }
 
+// As libxml2 and fontconfig have them, so that their own calls need no PLT.
+TEST_F(OddBuildsTest, AFunctionWithAPublicAliasHasThatNameWithAndWithoutDebugInformation) {
+  Write("p.c", "__attribute__((visibility(\"hidden\"), noinline)) int\n"
+               "make__internal_alias(volatile int *p) { return *p + 1; }\n"
+               "extern __typeof(make__internal_alias) make\n"
+               "    __attribute__((alias(\"make__internal_alias\"), visibility(\"default\")));\n"
+               "__attribute__((noinline)) int twice(volatile int *p) { return *p * 2; }\n"
+               "extern __typeof(twice) also_twice __attribute__((alias(\"twice\")));\n"
+               "int use(int n) { return make__internal_alias(&n) + twice(&n); }\n");
+  Run("gcc -g -O1 -shared -fPIC p.c -o whole && strip -g -o stripped whole");
+  const auto name_of = [&](const std::string& function, const std::string& file) {
+    const ModuleResult result =
+        Symbolizer(Options()).Symbolize({.path = Path(file)}, AddressesOf(function, "whole"));
+    return result.frames.at(0).at(0).function;
+  };
+  EXPECT_EQ(name_of("make", "whole"), "make");
+  EXPECT_EQ(name_of("make", "stripped"), "make");
+  EXPECT_EQ(name_of("twice", "whole"), "twice") << "both are public: it is the source's";
+}
+
 // It is another process's.
 TEST_F(OddBuildsTest, DescriptorsAreNoFiles) {
   for (const std::string path : {"/proc/self/fd/0", "/proc/thread-self/fd/3", "/dev/fd/1"}) {
