@@ -113,6 +113,39 @@ std::set<std::string> UnfinishedPrograms(const GateInput& input, bool all) {
   return programs;
 }
 
+// What helps where evidence is missing that an update needs; it follows the reason.
+std::string HowToUpdate(const CheckFlags& flags, const GateResult& result) {
+  return absl::StrCat(
+      result.usable == 0 ? "" : "; --missing-evidence report updates it by what was looked at",
+      flags.run && flags.traces.empty() ? "; --traces D keeps the traces, to look why" : "");
+}
+
+// Makes the baseline what `result` found, and `result` the verdict by that. Where it may not be, the
+// file is left alone, and so is the verdict; the reason is returned.
+absl::Status UpdateBaseline(const CheckFlags& flags, const GateInput& input,
+                            const render::ReportView& names, CheckOptions& options,
+                            GateResult* result, GateReport* report) {
+  // Of what was not seen nothing is known: a baseline without it would be wrong tomorrow.
+  if (MissingEvidenceFails(*result)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(MissingEvidenceSentence(*result), HowToUpdate(flags, *result)));
+  }
+  if (absl::Status named = MayBecomeBaseline(*result, names); !named.ok()) return named;
+  const std::set<std::string> programs(result->programs.begin(), result->programs.end());
+  BaselineChanges changes;
+  // Other runs may have changed the file while this one's program ran.
+  auto updated = UpdateBaselineFile(flags.baseline, [&](const Baseline& now) {
+    return now.Update(BaselineOf(*result, names), programs, options.policy.fail_on,
+                      report->unfinished, &changes);
+  });
+  if (!updated.ok()) return updated.status();
+  options.baseline = *std::move(updated);
+  report->baseline_changes = ChangesText(changes);
+  options.suppressions.ForgetMatches();
+  *result = Judge(input, names, options.policy, options.baseline, &options.suppressions);
+  return absl::OkStatus();
+}
+
 // `program_failed`: of --run.
 absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence, bool program_failed,
                           CheckOptions& options) {
@@ -166,28 +199,14 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence, boo
       Judge(input, *names, options.policy, options.baseline, &options.suppressions);
   GateReport report;
   report.unfinished = UnfinishedPrograms(input, program_failed);
+  int not_updated = 0;
   if (flags.update_baseline) {
-    // Of what was not seen nothing is known: a baseline without it would be wrong tomorrow.
-    if (MissingEvidenceFails(result)) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(flags.baseline, " is as it was: ", MissingEvidenceSentence(result)));
+    const absl::Status updated = UpdateBaseline(flags, input, *names, options, &result, &report);
+    if (!updated.ok()) {
+      report.baseline_changes = absl::StrCat("as it was: ", updated.message());
+      not_updated = ExitCodeOf(absl::Status(
+          updated.code(), absl::StrCat(flags.baseline, " is as it was: ", updated.message())));
     }
-    if (const absl::Status named = MayBecomeBaseline(result, *names); !named.ok()) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(flags.baseline, " is as it was: ", named.message()));
-    }
-    const std::set<std::string> programs(result.programs.begin(), result.programs.end());
-    BaselineChanges changes;
-    // Other runs may have changed the file while this one's program ran.
-    auto updated = UpdateBaselineFile(flags.baseline, [&](const Baseline& now) {
-      return now.Update(BaselineOf(result, *names), programs, options.policy.fail_on,
-                        report.unfinished, &changes);
-    });
-    if (!updated.ok()) return updated.status();
-    options.baseline = *std::move(updated);
-    report.baseline_changes = ChangesText(changes);
-    options.suppressions.ForgetMatches();
-    result = Judge(input, *names, options.policy, options.baseline, &options.suppressions);
   }
   report.result = &result;
   report.names = &*names;
@@ -203,8 +222,8 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence, boo
   }
   report.full = flags.full;
   if (flags.top.has_value()) report.top = *flags.top;
-  const int not_written = WriteOutputs(flags, options, report);
-  return not_written != 0 ? not_written : result.exit_code();
+  const int undone = std::max(not_updated, WriteOutputs(flags, options, report));
+  return undone != 0 ? undone : result.exit_code();
 }
 
 // ctest hands no option to the tests that memtrace_add_leak_test made, but its environment.

@@ -104,6 +104,7 @@ TEST(CheckEvidenceTest, ABaselineIsNotMadeOfAProgramThatWasBuiltAnew) {
   const Result unnamed = check(update);
   EXPECT_EQ(unnamed.exit_status, 2) << unnamed.out;
   EXPECT_THAT(unnamed.err, HasSubstr("is gone or another build now"));
+  EXPECT_THAT(unnamed.out, HasSubstr("40 bytes in 1 block definitely lost"));
   EXPECT_FALSE(Exists(directory / "known"));
   EXPECT_THAT(check({}).out, HasSubstr("build-id"));
   // Nor a night of a history, whose sites would be others than those of the nights before.

@@ -33,6 +33,48 @@ TEST(CheckOutputsTest, WithoutATraceTheReportsSaySo) {
   }
 }
 
+// The leak is known, and what the child lost is not.
+TEST(CheckOutputsTest, ABaselineThatIsNotUpdatedTakesNothingFromTheVerdict) {
+  TempDir directory;
+  const std::string program = Compile(directory, "k", R"(
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void* volatile block;
+int main(void) {
+  if (fork() == 0) {
+    block = malloc(10);
+    raise(SIGKILL);
+  }
+  wait(NULL);
+  block = malloc(77);
+  block = NULL;
+  return 0;
+})");
+  const std::string baseline = directory / "kb", junit = directory / "k.xml", json = directory / "k.json";
+  const auto update = [&](Words words) {
+    words.insert(words.begin(), {"--baseline", baseline, "--update-baseline", "-o", "junit=" + junit, "-o",
+                                 "json=" + json});
+    words.insert(words.end(), {"--run", "--", program});
+    return Check(words);
+  };
+  const Result refused = update({});
+  EXPECT_EQ(refused.exit_status, 2) << refused.out << refused.err;
+  EXPECT_FALSE(Exists(baseline));
+  EXPECT_THAT(refused.err, HasSubstr("kb is as it was: no usable evidence: k."));
+  EXPECT_THAT(refused.err, HasSubstr("--missing-evidence report updates it by what was looked at"));
+  EXPECT_THAT(refused.err, HasSubstr("--traces D keeps the traces"));
+  EXPECT_THAT(refused.out, StartsWith("memtrace check: FAILED: 1 leak that the baseline does not allow"));
+  EXPECT_THAT(refused.out, HasSubstr("77 bytes in 1 block definitely lost"));
+  EXPECT_THAT(refused.out, HasSubstr("Baseline " + baseline + ": as it was: no usable evidence"));
+  EXPECT_THAT(ReadFile(junit), HasSubstr("<failure message=\"definitely lost: 77 bytes"));
+  EXPECT_EQ(Json::parse(ReadFile(json)).at("gated_leaks"), 1);
+  const Result updated = update({"--missing-evidence", "report"});
+  EXPECT_EQ(updated.exit_status, 0) << updated.out << updated.err;
+  EXPECT_THAT(ReadFile(baseline), HasSubstr("bytes=77 blocks=1 program=k "));
+}
+
 TEST(CheckOutputsTest, WhereNothingCanBeWrittenTheProgramDoesNotRun) {
   TempDir directory;
   const std::string ran = directory / "ran";
