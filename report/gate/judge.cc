@@ -160,8 +160,7 @@ class Judging {
  private:
   // Which processes count, of what there is no evidence, and what was live at their ends.
   void CountProcesses();
-  // What the reader should know: the input's notes, limits that hold nothing, then those
-  // of scans and symbols.
+  // What the reader should know: the input's notes, then those of scans and symbols.
   void CollectNotes();
   // Losses become leaks: those of one program, kind and fingerprint are added up,
   // suppressed ones apart.
@@ -171,7 +170,7 @@ class Judging {
   void JudgeLeaks();
   // What the baseline knows and no process had any more.
   void FindFixed();
-  // What is beyond a limit of the policy.
+  // What is beyond a limit of the policy, and the limits that hold for no process.
   void CheckLimits();
   // The verdict on all of it.
   void ConcludeOutcome();
@@ -183,7 +182,6 @@ class Judging {
   suppress::Suppressions* const suppressions_;
   StackFacts facts_;
   std::set<std::string> programs_;  // of the processes that count
-  std::set<std::string> names_of_programs_;  // and what they were called as
   std::set<std::string> notes_;     // of these, and of the symbols: each once
   std::map<std::tuple<std::string, LeakKind, std::string>, Sum> sums_;
   // By program and fingerprint.
@@ -213,8 +211,6 @@ void Judging::CountProcesses() {
     result_.usable += was_looked_at;
     if (was_looked_at) {
       programs_.insert(process.program);
-      names_of_programs_.insert(process.program);
-      names_of_programs_.insert(process.called_as);
       result_.duration_ns[process.program] += process.duration_ns;
     }
     result_.all_scanned &= process.scanned || process.replaced;
@@ -231,7 +227,6 @@ void Judging::CountProcesses() {
 void Judging::CollectNotes() {
   result_.notes = input_.notes;
   for (const std::string& note : names_.symbols().notes()) notes_.insert(note);
-  NoteUnusedLimits(policy_, names_of_programs_, &result_.notes);
   for (const std::string& note : notes_) {
     if (result_.notes.size() == kMostNotes) break;
     result_.notes.push_back(note);

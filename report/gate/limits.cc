@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "report/words/units.h"
@@ -75,11 +76,13 @@ class Worst {
 // One call of FindExcesses().
 class Finder {
  public:
-  Finder(const GateInput& input, std::vector<GateExcess>* out) : input_(input), out_(out) {}
+  Finder(const GateInput& input, std::vector<GateExcess>* out, std::vector<std::string>* missing)
+      : input_(input), out_(out), missing_(missing) {}
 
   // A value of each process of which there is evidence.
   void Check(GateExcess::What what, const std::vector<Limit>& limits,
              const std::function<uint64_t(size_t)>& value_of) {
+    MissUnused(what, limits);
     for (const Limit& limit : limits) {
       Worst worst(what, limit.most);
       ForEach(limit, limits, [&](size_t i, const GateProcess& process) {
@@ -92,6 +95,7 @@ class Finder {
   // Frees are certain of any process.
   void CheckFrees(GateExcess::What what, const std::vector<Limit>& limits,
                   const std::function<const WrongFrees::Kind&(size_t)>& frees_of) {
+    MissUnused(what, limits);
     for (const Limit& limit : limits) {
       Worst worst(what, limit.most);
       ForEach(limit, limits, [&](size_t i, const GateProcess& process) {
@@ -104,7 +108,7 @@ class Finder {
     }
   }
 
-  void CheckGrowth(const std::vector<GrowthLimit>& limits, std::vector<std::string>* missing) {
+  void CheckGrowth(const std::vector<GrowthLimit>& limits) {
     for (const GrowthLimit& limit : limits) {
       Worst worst(GateExcess::What::kGrowth, limit.most);
       worst.excess().phases = absl::StrCat(limit.from, "..", limit.to);
@@ -116,7 +120,7 @@ class Finder {
         if (HoldsFor(limit, limits, process)) worst.Add(process, growth);
       }
       if (!passed_both) {
-        missing->push_back(absl::StrCat(
+        missing_->push_back(absl::StrCat(
             "--max-growth ", limit.program, limit.program.empty() ? "" : "=",
             worst.excess().phases, ": no ", limit.program.empty() ? "process" : "process of it",
             " has these phases or marks, in this order"));
@@ -126,6 +130,25 @@ class Finder {
   }
 
  private:
+  // A limit of a program that did not run says nothing of it: its name may have changed, or be
+  // misspelt. One that ran, and of which there is no evidence, is missed by itself.
+  void MissUnused(GateExcess::What what, const std::vector<Limit>& limits) {
+    std::set<std::string> missed;
+    for (const Limit& limit : limits) {
+      const bool is_used =
+          limit.program.empty() ||
+          std::ranges::any_of(input_.processes, [&](const GateProcess& process) {
+            // With a program that another took the place of its blocks are gone.
+            const bool may_leak = !process.replaced || process.scanned;
+            return process.IsNamed(limit.program) &&
+                   (what != GateExcess::What::kLeaked || may_leak);
+          });
+      if (is_used || !missed.insert(limit.program).second) continue;
+      missing_->push_back(absl::StrCat("--max-", ExcessName(what), " ", limit.program,
+                                       "=...: no process of that name was looked at"));
+    }
+  }
+
   template <typename Function>
   void ForEach(const Limit& limit, const std::vector<Limit>& all, Function function) {
     for (size_t i = 0; i < input_.processes.size(); ++i) {
@@ -136,6 +159,7 @@ class Finder {
 
   const GateInput& input_;
   std::vector<GateExcess>* const out_;
+  std::vector<std::string>* const missing_;
 };
 
 }  // namespace
@@ -196,12 +220,12 @@ std::vector<GateExcess> FindExcesses(const GateInput& input, const GatePolicy& p
   using What = GateExcess::What;
   const std::vector<GateProcess>& processes = input.processes;
   std::vector<GateExcess> excesses;
-  Finder finder(input, &excesses);
+  Finder finder(input, &excesses, missing);
   finder.Check(What::kLeaked, policy.max_leaked, [&](size_t i) { return leaked[i]; });
   finder.Check(What::kPeak, policy.max_peak, [&](size_t i) { return processes[i].peak_bytes; });
   finder.Check(What::kAllocations, policy.max_allocations,
                [&](size_t i) { return processes[i].allocations; });
-  finder.CheckGrowth(policy.max_growth, missing);
+  finder.CheckGrowth(policy.max_growth);
   finder.CheckFrees(What::kInvalidFrees, policy.max_invalid_frees,
                     [&](size_t i) -> const auto& { return frees.of(i).invalid; });
   finder.CheckFrees(What::kMismatchedFrees, policy.max_mismatched_frees,
@@ -213,22 +237,6 @@ bool IsLimited(const std::vector<Limit>& limits, const GateProcess& process) {
   return std::any_of(limits.begin(), limits.end(), [&](const Limit& limit) {
     return limit.program.empty() || process.IsNamed(limit.program);
   });
-}
-
-void NoteUnusedLimits(const GatePolicy& policy, const std::set<std::string>& names,
-                      std::vector<std::string>* notes) {
-  const auto note = [&](absl::string_view option, const std::vector<Limit>& limits) {
-    for (const Limit& limit : limits) {
-      if (limit.program.empty() || names.contains(limit.program)) continue;
-      notes->push_back(
-          absl::StrCat(option, " ", limit.program, "=...: no process of that name was looked at"));
-    }
-  };
-  note("--max-leaked", policy.max_leaked);
-  note("--max-peak", policy.max_peak);
-  note("--max-allocations", policy.max_allocations);
-  note("--max-invalid-frees", policy.max_invalid_frees);
-  note("--max-mismatched-frees", policy.max_mismatched_frees);
 }
 
 }  // namespace memtrace::report::gate

@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -40,17 +39,14 @@ absl::string_view ExcessName(GateExcess::What what);  // "leaked"
 std::string ExcessText(const GateExcess& excess);     // a sentence
 
 // Of each limit that was passed, in the order of the policy's. `leaked`: for --max-leaked, the
-// bytes of each process. What phases no process has goes to `missing`, a sentence each.
+// bytes of each process. Limits that hold for none go to `missing`, a sentence each: their program
+// did not run, or no process has their phases.
 std::vector<GateExcess> FindExcesses(const GateInput& input, const GatePolicy& policy,
                                      const std::vector<uint64_t>& leaked, const WrongFrees& frees,
                                      std::vector<std::string>* missing);
 
 // One of these limits holds for the process.
 bool IsLimited(const std::vector<Limit>& limits, const GateProcess& process);
-
-// A note of each limit for a program that none of `names` is: it may be misspelt.
-void NoteUnusedLimits(const GatePolicy& policy, const std::set<std::string>& names,
-                      std::vector<std::string>* notes);
 
 }  // namespace memtrace::report::gate
 

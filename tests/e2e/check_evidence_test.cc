@@ -191,10 +191,25 @@ TEST(CheckEvidenceTest, WhatWasGivenAndNotLookedAtIsNamed) {
   ASSERT_EQ(RunCommand({.arguments = {ToolPath(), "run", "-q", "--library", LibraryPath(), "-o", trace, "--",
                                       ExamplePath("leaks")}}).Outcome(), "exit 0");
   WriteFile(copy, ReadFile(trace));
-  const Result check = Check({trace, copy, "--fail-on", "none", "--max-peak", "leek=1"});
+  const Result check = Check({trace, copy, "--fail-on", "none"});
   EXPECT_EQ(check.exit_status, 0);
   EXPECT_THAT(check.out, HasSubstr("copy.mtr was not looked at: the same trace as " + trace));
-  EXPECT_THAT(check.out, HasSubstr("--max-peak leek=...: no process of that name was looked at"));
+}
+
+TEST(CheckEvidenceTest, ALimitThatHoldsForNoProcessIsMissed) {
+  TempDir traces;
+  TraceWithoutScan(traces.path(), {ExamplePath("leaks")});
+  const auto check = [&](const char* limit, const char* missing) {
+    return Check({traces.path(), "--fail-on", "none", "--max-peak", limit, "--missing-evidence", missing});
+  };
+  EXPECT_EQ(check("leaks=1G", "fail").exit_status, 0);
+  const Result missed = check("leek=1G", "fail");
+  EXPECT_EQ(missed.exit_status, 2) << missed.out;
+  const std::string why = "no evidence: --max-peak leek=...: no process of that name was looked at\n";
+  EXPECT_THAT(missed.out, HasSubstr(why));
+  const Result told = check("leek=1G", "report");
+  EXPECT_EQ(told.exit_status, 0) << told.out;
+  EXPECT_THAT(told.out, HasSubstr(why + "(--missing-evidence report: this does not fail)"));
 }
 
 TEST(CheckEvidenceTest, OfTwoFilesOfOneTraceTheWholeOneCounts) {

@@ -279,10 +279,46 @@ TEST(JudgeTest, ABudgetOfOneProgramIsNoneForOthers) {
   gate.policy.max_leaked = {{"server", 1000}};
   EXPECT_EQ(gate.Judge().exit_code(), 1);
   EXPECT_EQ(gate.result.leaks.front().verdict, Verdict::kNew);
+  gate.AddProcess("server");
   gate.policy.max_leaked = {{"server", 1000}, {"app", 60}};
   EXPECT_EQ(gate.Judge().exit_code(), 0);
   gate.policy.max_leaked = {{"server", 1000}, {"", 60}};
   EXPECT_EQ(gate.Judge().exit_code(), 0);
+}
+
+// A test program that got another name would have no limit any more.
+TEST(JudgeTest, ALimitOfAProgramThatDidNotRunIsMissingEvidence) {
+  MadeUpGate gate;
+  const uint32_t app = gate.AddProcess("app");
+  gate.input.processes[app].called_as = "application";
+  for (const char* name : {"app", "application"}) {
+    gate.policy.max_peak = gate.policy.max_leaked = gate.policy.max_allocations = {{name, 1}};
+    gate.policy.max_invalid_frees = gate.policy.max_mismatched_frees = {{}, {name, 1}};
+    EXPECT_EQ(gate.Judge().exit_code(), 0) << name;
+  }
+  gate.policy.max_peak = gate.policy.max_leaked = gate.policy.max_allocations = {{"ap", 1}, {"ap", 2}};
+  gate.policy.max_invalid_frees = gate.policy.max_mismatched_frees = {{}, {"ap", 1}};
+  EXPECT_EQ(gate.Judge().exit_code(), 2);
+  const std::string why = " ap=...: no process of that name was looked at";
+  EXPECT_THAT(gate.result.missing_evidence,
+              ElementsAre("--max-leaked" + why, "--max-peak" + why, "--max-allocations" + why,
+                          "--max-invalid-frees" + why, "--max-mismatched-frees" + why));
+  gate.policy.missing_evidence_fails = false;
+  EXPECT_EQ(gate.Judge().exit_code(), 0);
+  EXPECT_EQ(gate.result.missing_evidence.size(), 5u);
+}
+
+// What a program had allocated went when another took its place: it holds none to a limit of leaks.
+TEST(JudgeTest, ALimitOfWhatAProgramLeakedIsNotHeldByOneThatWasReplaced) {
+  MadeUpGate gate;
+  gate.AddProcess("app");
+  GateProcess& starter = gate.input.processes[gate.AddProcess("starter")];
+  starter.scanned = false;
+  starter.replaced = true;
+  gate.policy.max_peak = {{"starter", 1}};
+  EXPECT_EQ(gate.Judge().exit_code(), 0);
+  gate.policy.max_leaked = {{"starter", 1}};
+  EXPECT_EQ(gate.Judge().exit_code(), 2);
 }
 
 TEST(JudgeTest, WhatWasNotSeenOfAProcessIsMissing) {
