@@ -1,6 +1,7 @@
 // SARIF 2.1.0 (OASIS), as GitHub's code scanning and Azure DevOps read it: a rule for each kind
 // of leak, its place relative to the sources, the stack as a code flow as well, and a
-// fingerprint that survives rebuilds.
+// fingerprint that survives rebuilds. Only what fails is a result: a server makes an alert of each,
+// whatever its level.
 
 #include <iterator>
 
@@ -83,7 +84,7 @@ Json ResultOf(const GateReport& report, const GateLeak& leak) {
   const SourcePlace place = PlaceOf(report, leak);
   Json json = {{"ruleId", kRules[rule].id},
                {"ruleIndex", rule},
-               {"level", IsGated(leak.verdict) ? "error" : "note"},
+               {"level", "error"},
                {"message",
                 {{"text", absl::StrCat(LeakSentence(report, leak), verdict.empty() ? "" : " (",
                                        verdict, verdict.empty() ? "" : ")", ".")}}}};
@@ -112,10 +113,9 @@ Json ResultOf(const GateReport& report, const GateLeak& leak) {
   }
   json["partialFingerprints"] = {{"memtraceLeak/v1", LeakIdentity(leak)}};
   if (!report.baseline.empty()) {
-    json["baselineState"] = leak.verdict == Verdict::kNew       ? "new"
-                            : leak.verdict == Verdict::kGrown   ? "updated"
-                            : leak.verdict == Verdict::kReported ? "new"
-                                                                 : "unchanged";
+    json["baselineState"] = leak.verdict == Verdict::kNew     ? "new"
+                            : leak.verdict == Verdict::kGrown ? "updated"
+                                                              : "unchanged";  // its day has passed
   }
   json["properties"] = {{"bytes", leak.total.bytes},
                         {"blocks", leak.total.blocks},
@@ -138,8 +138,7 @@ std::string RenderGateSarif(const GateReport& report) {
   }
   Json results = Json::array();
   for (const GateLeak& leak : result.leaks) {
-    const bool lost = leak.kind == LeakKind::kDefinite || leak.kind == LeakKind::kPossible;
-    if (IsGated(leak.verdict) || lost) results.push_back(ResultOf(report, leak));
+    if (IsGated(leak.verdict)) results.push_back(ResultOf(report, leak));
   }
   for (const GateExcess& excess : result.excesses) {
     const size_t rule = kLeakKinds + static_cast<size_t>(excess.what);

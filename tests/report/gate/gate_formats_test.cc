@@ -241,6 +241,32 @@ TEST_F(FormatsTest, SarifHoldsToItsSchema) {
   EXPECT_NE(validator.Json("{\"version\": \"2.0.0\", \"runs\": []}", "sarif.json"), "");
 }
 
+// A server makes an alert of each result, whatever its level.
+TEST_F(FormatsTest, SarifHasWhatGitlabHasAndNothingThatDoesNotFail) {
+  const Json sarif = Json::parse(RenderGateSarif(gate.Report())).at("runs")[0].at("results");
+  const Json gitlab = Json::parse(RenderGateGitlab(gate.Report()));
+  ASSERT_EQ(sarif.size(), gitlab.size());
+  for (size_t i = 0; i < sarif.size(); ++i) {
+    EXPECT_EQ(sarif[i].at("ruleId"), gitlab[i].at("check_name"));
+    EXPECT_EQ(sarif[i].at("level"), "error");
+  }
+  MadeUpGate green;
+  const uint32_t app = green.AddProcess("app");
+  green.AddLeak(app, LeakKind::kDefinite, green.Stack("Known"), 30, 3);
+  green.AcceptAll();
+  green.AddLeak(app, LeakKind::kPossible, green.Stack("Maybe"), 5, 1);
+  EXPECT_EQ(green.Judge().exit_code(), 0);
+  EXPECT_EQ(green.result.leaks.size(), 2u);
+  const std::string text = RenderGateSarif(green.Report());
+  EXPECT_EQ(validator.Json(text, "sarif.json"), "");
+  const Json run = Json::parse(text).at("runs")[0];
+  EXPECT_EQ(run.at("results"), Json::array());
+  EXPECT_FALSE(run.at("tool").at("driver").at("rules").empty());
+  GateReport report = green.Report();
+  report.source_roots = {"/elsewhere"};
+  EXPECT_EQ(WhyNothingIsBelow(report, ""), "") << "no place is shown";
+}
+
 TEST_F(FormatsTest, GitlabHoldsToItsSchema) {
   const std::string text = RenderGateGitlab(gate.Report());
   EXPECT_EQ(validator.Json(text, "gitlab-code-quality.json"), "");
