@@ -58,7 +58,7 @@ _memtrace() {
             --missing-evidence) COMPREPLY=($(compgen -W 'fail report' -- "$cur")); return ;;
             --traces | --source-root) _filedir -d; return ;;
             --suppressions | --gen-suppressions | --baseline) _filedir; return ;;
-            --tolerance | --max-leaked | --max-peak | --max-allocations | --max-growth | --max-invalid-frees | \
+            --programs | --tolerance | --max-leaked | --max-peak | --max-allocations | --max-growth | --max-invalid-frees | \
             --max-mismatched-frees) return ;;
         esac
     fi
@@ -139,7 +139,7 @@ _memtrace() {
             options='--help --add --label --by --per --min --match --last --nights --chance --exit-code
                 --format --output --top --full --color --width --debug-dir --sysroot --debuginfod' ;;
         check)
-            options='--help --run --traces --fail-on --suppressions --default-suppressions --gen-suppressions
+            options='--help --run --traces --programs --fail-on --suppressions --default-suppressions --gen-suppressions
                 --baseline --update-baseline --tolerance --max-leaked --max-peak --max-allocations --max-invalid-frees
                 --max-mismatched-frees
                 --max-growth --missing-evidence --format --output --source-root --top --full --quiet

@@ -175,6 +175,7 @@ complete -c memtrace -n '__memtrace_command trend' -l nights -x -d 'Fewest night
 complete -c memtrace -n '__memtrace_command trend' -l chance -x -d 'How often chance alone may do that'
 complete -c memtrace -n '__memtrace_command check' -l run -d 'Run the program behind -- and check its traces'
 complete -c memtrace -n '__memtrace_command check' -l traces -xa '(__fish_complete_directories)' -d 'With --run: keep the traces here'
+complete -c memtrace -n '__memtrace_command check' -l programs -x -d 'Judge only these'
 complete -c memtrace -n '__memtrace_command check' -l fail-on -xa '(__fish_append , definite indirect possible reachable unfreed all none)' -d 'Kinds of leaks that fail'
 complete -c memtrace -n '__memtrace_command check' -l suppressions -rF -d 'Leaks to pass over'
 complete -c memtrace -n '__memtrace_command check' -l default-suppressions -xa 'yes no' -d 'Pass over what the runtime keeps'

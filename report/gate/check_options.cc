@@ -49,6 +49,11 @@ absl::Status ParsePolicy(const CheckFlags& flags, GatePolicy* policy) {
     return absl::InvalidArgumentError(absl::StrCat("--fail-on: ", kinds.status().message()));
   }
   policy->fail_on = *kinds;
+  for (const std::string& text : flags.programs) {
+    const auto patterns = ParsePrograms(text);
+    if (!patterns.ok()) return patterns.status();
+    policy->programs.insert(policy->programs.end(), patterns->begin(), patterns->end());
+  }
   policy->has_baseline = !flags.baseline.empty();
   policy->missing_evidence_fails = flags.missing_evidence != "report";
   policy->today = Today();

@@ -173,7 +173,13 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence, boo
   GateInput input =
       ReadTraces(evidence.set, options.policy, ModuleNamesBy(&symbolizer),
                  [&](double share) { progress.Report("reading", share); }, &tree);
-  for (const std::string& why : evidence.missing) input.unreadable.push_back({"", why});
+  for (const RunOutcome::Missing& one : evidence.missing) {
+    if (one.program.empty() || options.policy.Judges(one.program)) {
+      input.unreadable.push_back({"", one.why});
+    } else {
+      input.AddOther(one.program);
+    }
+  }
   if (flags.run && flags.traces.empty()) {
     // They are gone when this is read.
     for (GateProcess& process : input.processes)

@@ -15,6 +15,7 @@ struct CheckFlags {
   std::vector<std::string> words;  // traces and directories; with `run` a program and arguments
   bool run = false;
   std::string traces;              // with `run`: the directory that keeps the traces
+  std::vector<std::string> programs;  // patterns, several separated by commas
   std::string fail_on = "definite";
   std::vector<std::string> suppressions;
   std::string default_suppressions = "yes";

@@ -37,6 +37,8 @@ void RegisterCheckCommand(CLI::App& app, int* exit_code) {
   check->add_flag("--run", flags->run, "Run the program behind -- and check its traces");
   check->add_option("--traces", flags->traces, "With --run: keep the traces in this directory")
       ->type_name("D");
+  list("--programs", flags->programs,
+       "Judge only these, as app,test_*, not what else\nran; repeatable", "GLOBS");
   check->add_option("--fail-on", flags->fail_on,
                     "Kinds that fail: definite (default), indirect,\n"
                     "possible, reachable, unfreed; all, none")

@@ -17,7 +17,7 @@ Evidence EvidenceOf(const std::vector<std::string>& paths) {
   // `check traces/ traces/a.mtr`: what is named twice is looked at, or missing, once.
   std::set<std::string> files, missing;
   const auto miss = [&](std::string why) {
-    if (missing.insert(why).second) evidence.missing.push_back(std::move(why));
+    if (missing.insert(why).second) evidence.missing.push_back({"", std::move(why)});
   };
   for (const std::string& path : paths) {
     const auto set = FindTraces({path});
@@ -56,9 +56,10 @@ Evidence EvidenceOfRun(const std::string& directory, bool kept, const RunOutcome
       none = absl::StrCat(directory, " has no trace but those of other runs");
   }
   if (!none.empty() && outcome.missing.empty()) {
-    evidence.missing.push_back(absl::StrCat(
-        none, ": the program did not start, or cannot be traced (statically linked, set-user-ID, "
-        "started without LD_PRELOAD, or run by another memtrace)"));
+    evidence.missing.push_back(
+        {"", absl::StrCat(none, ": the program did not start, or cannot be traced (statically "
+                          "linked, set-user-ID, started without LD_PRELOAD, or run by another "
+                          "memtrace)")});
   }
   evidence.missing.insert(evidence.missing.end(), outcome.missing.begin(), outcome.missing.end());
   return evidence;

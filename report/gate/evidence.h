@@ -15,7 +15,7 @@ namespace memtrace::report::gate {
 // The traces to look at, and of what there are none.
 struct Evidence {
   TraceSet set;
-  std::vector<std::string> missing;
+  std::vector<RunOutcome::Missing> missing;
 };
 
 Evidence EvidenceOf(const std::vector<std::string>& paths);

@@ -15,6 +15,7 @@
 #include "report/leak/leak_scans.h"
 #include "report/render/mismatches.h"
 #include "report/render/view.h"
+#include "report/suppress/suppressions.h"
 #include "report/words/signal_name.h"
 #include "report/words/units.h"
 
@@ -259,6 +260,40 @@ std::string WhatCameBehindTheScan(const LeakScan& scan, const Analysis& analysis
                       later.blocks == 1 ? "was" : "were", " not freed at its end");
 }
 
+bool GateProcess::IsNamedLike(absl::string_view pattern) const {
+  return suppress::WildcardMatches(pattern, program) ||
+         (!called_as.empty() && suppress::WildcardMatches(pattern, called_as));
+}
+
+void GateInput::AddOther(const std::string& program) {
+  ++other_processes;
+  other_programs.insert(program);
+}
+
+void LeaveOutOthers(const GatePolicy& policy, GateInput* input) {
+  constexpr uint32_t kLeftOut = UINT32_MAX;
+  std::vector<GateProcess> judged;
+  std::vector<uint32_t> numbers;  // that the processes have from now on
+  for (GateProcess& process : input->processes) {
+    const bool is_judged = process.program.empty() || policy.Judges(process.program) ||
+                           (!process.called_as.empty() && policy.Judges(process.called_as));
+    numbers.push_back(is_judged ? static_cast<uint32_t>(judged.size()) : kLeftOut);
+    if (is_judged) {
+      judged.push_back(std::move(process));
+    } else {
+      input->AddOther(process.program);
+    }
+  }
+  input->processes = std::move(judged);
+  const auto renumber = [&](auto* of_processes) {
+    std::erase_if(*of_processes,
+                  [&](const auto& one) { return numbers[one.process] == kLeftOut; });
+    for (auto& one : *of_processes) one.process = numbers[one.process];
+  };
+  renumber(&input->losses);
+  renumber(&input->ends);
+}
+
 std::vector<StackId> GateInput::Stacks() const {
   absl::flat_hash_set<StackId> seen;
   std::vector<StackId> stacks;
@@ -431,7 +466,10 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy,
                         reader.See(image, trace, sites);
                       },
                       {.find_names = find_names});
-  return reader.Finish(*tree);
+  // What replaced a process, and what it replaced, is known by the numbers of all of them.
+  GateInput input = reader.Finish(*tree);
+  LeaveOutOthers(policy, &input);
+  return input;
 }
 
 }  // namespace memtrace::report::gate

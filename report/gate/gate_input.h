@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,7 @@ struct GateProcess {
   bool IsNamed(absl::string_view name) const {
     return name == program || (!called_as.empty() && name == called_as);
   }
+  bool IsNamedLike(absl::string_view pattern) const;  // with * and ?
 };
 
 // The leak of one process with one stack.
@@ -86,7 +88,11 @@ struct GateInput {
   };
   std::vector<Unreadable> unreadable;
   std::vector<std::string> notes;  // what else was given and not looked at
+  // Of programs that the policy does not judge; nothing else here is of them.
+  uint64_t other_processes = 0;
+  std::set<std::string> other_programs;
 
+  void AddOther(const std::string& program);
   std::vector<StackId> Stacks() const;  // of the losses and of the ends, once each
 };
 
@@ -94,6 +100,10 @@ struct GateInput {
 GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy,
                      const FindModuleNames& find_names, const std::function<void(double)>& progress,
                      TreeAnalysis* tree);
+
+// Takes away what is of programs that the policy does not judge, and counts it. A process that was
+// killed before it had written who it is may be of any.
+void LeaveOutOthers(const GatePolicy& policy, GateInput* input);
 
 // Why an analysis is no evidence for such a policy; empty: it is.
 std::string WhyNoEvidence(const Analysis& analysis, const GatePolicy& policy);

@@ -79,6 +79,8 @@ std::string RenderGateJson(const GateReport& report) {
                {"usable_processes", result.usable},
                {"replaced_processes", result.replaced},
                {"programs", result.programs},
+               {"other_processes", result.other_processes},
+               {"other_programs", result.other_programs},
                {"gated_leaks", result.gated}};
   for (size_t i = 0; i < kLeakKinds; ++i) {
     const LeakKind kind = static_cast<LeakKind>(i);

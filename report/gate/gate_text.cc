@@ -32,6 +32,10 @@ class Text {
         "  ", Processes(result_.usable), " of ", words::Plural(result_.programs.size(), "program"),
         " looked at; fails on ", KindNames(result_.policy.fail_on),
         report_.baseline.empty() ? "" : absl::StrCat("; baseline ", report_.baseline)));
+    if (result_.other_processes > 0) {
+      Line(absl::StrCat("  ", Processes(result_.other_processes), " of ",
+                        words::Plural(result_.other_programs, "other program"), " not judged"));
+    }
     if (result_.frees_unseen && result_.policy.needs_scan()) {
       Line("  some frees are not seen: what is definitely lost may have been freed there");
     }

@@ -192,6 +192,8 @@ class Judging {
 
 void Judging::CountProcesses() {
   result_.processes = input_.processes.size();
+  result_.other_processes = input_.other_processes;
+  result_.other_programs = input_.other_programs.size();
   for (const GateInput::Unreadable& one : input_.unreadable) {
     result_.missing_evidence.push_back(
         one.file.empty() ? one.why : absl::StrCat(one.file, ": ", one.why));
@@ -222,6 +224,16 @@ void Judging::CountProcesses() {
         &result_.totals[static_cast<size_t>(LeakKind::kUnfreed)]);
   }
   result_.programs.assign(programs_.begin(), programs_.end());
+  // Whoever it was meant for did not run, or has another name now.
+  for (const std::string& pattern : policy_.programs) {
+    if (std::ranges::any_of(input_.processes, [&](const GateProcess& process) {
+          return process.IsNamedLike(pattern);
+        })) {
+      continue;
+    }
+    result_.missing_evidence.push_back(
+        absl::StrCat("--programs ", pattern, ": no process of that name was looked at"));
+  }
 }
 
 void Judging::CollectNotes() {

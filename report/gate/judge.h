@@ -72,6 +72,7 @@ struct GateResult {
   bool all_scanned = true;
   bool frees_unseen = false;
   uint64_t processes = 0, usable = 0, replaced = 0;
+  uint64_t other_processes = 0, other_programs = 0;  // not judged
   std::vector<std::string> programs;   // of usable processes
   std::map<std::string, uint64_t> duration_ns;  // of these, all processes of a program together
   uint64_t gated = 0;                  // of leaks

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "report/base/byte_size.h"
+#include "report/suppress/suppressions.h"
 
 namespace memtrace::report::gate {
 
@@ -13,6 +16,27 @@ bool Tolerance::Allows(uint64_t was, uint64_t is) const {
   if (is <= was || is - was <= bytes) return true;
   return static_cast<double>(is - was) <=
          static_cast<double>(was) * static_cast<double>(percent) / 100;
+}
+
+bool GatePolicy::Judges(absl::string_view program) const {
+  return programs.empty() || std::ranges::any_of(programs, [&](const std::string& pattern) {
+           return suppress::WildcardMatches(pattern, program);
+         });
+}
+
+absl::StatusOr<std::vector<std::string>> ParsePrograms(absl::string_view text) {
+  std::vector<std::string> patterns = absl::StrSplit(text, ',');
+  for (const std::string& pattern : patterns) {
+    if (pattern.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--programs: \"", text, "\" has an empty name"));
+    }
+    if (absl::StrContains(pattern, "/")) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--programs: \"", pattern, "\" has a directory: programs are known by their file names"));
+    }
+  }
+  return patterns;
 }
 
 absl::StatusOr<Limit> ParseLimit(absl::string_view option, absl::string_view text, bool counts) {

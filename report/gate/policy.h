@@ -36,6 +36,7 @@ struct Tolerance {
 };
 
 struct GatePolicy {
+  std::vector<std::string> programs;  // patterns of names; empty: all are judged
   LeakKindSet fail_on = LeakKindSet::Of(LeakKind::kDefinite);
   bool has_baseline = false;
   Tolerance tolerance;
@@ -53,8 +54,11 @@ struct GatePolicy {
            (!max_leaked.empty() && !fail_on.Has(LeakKind::kUnfreed));
   }
   bool looks_at_unfreed() const { return fail_on.Has(LeakKind::kUnfreed); }
+  bool Judges(absl::string_view program) const;
 };
 
+// "app,test_*": names of programs, * and ? as wildcards.
+absl::StatusOr<std::vector<std::string>> ParsePrograms(absl::string_view text);
 // "100M" or "PROGRAM=100M": a size, or with `counts` a number (report/base/byte_size.h).
 absl::StatusOr<Limit> ParseLimit(absl::string_view option, absl::string_view text, bool counts);
 // "A..B=BYTES".

@@ -321,11 +321,13 @@ absl::StatusOr<std::string> PlaceOutput(const std::string& pattern, const Output
 void FillOutcome(const RunResult& result, bool traced, RunOutcome* outcome) {
   outcome->is_the_programs = traced;
   for (const FinishedTrace& trace : result.traces) outcome->traces.push_back(trace.path);
-  outcome->missing = result.failures;
+  for (const std::string& failure : result.failures) outcome->missing.push_back({"", failure});
   outcome->failed = !result.failures.empty();
   for (const std::string& process : result.still_running) {
+    const auto program = result.running_programs.find(process);
     outcome->missing.push_back(
-        absl::StrCat(process, ": it still runs, and no trace of its end is there"));
+        {program == result.running_programs.end() ? "" : program->second,
+         absl::StrCat(process, ": it still runs, and no trace of its end is there")});
   }
 }
 

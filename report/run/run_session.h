@@ -30,8 +30,12 @@ struct RunOutcome {
   // traced.
   bool is_the_programs = false;
   std::vector<std::string> traces;  // the files that it wrote
-  // A sentence each: of processes whose traces are not in the output, and why.
-  std::vector<std::string> missing;
+  // What is not in the output.
+  struct Missing {
+    std::string program;  // file name of the executable; empty: it is not known
+    std::string why;      // a sentence
+  };
+  std::vector<Missing> missing;
   bool failed = false;  // some of these could not be read or written; the others still run
 };
 

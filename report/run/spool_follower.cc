@@ -79,7 +79,9 @@ RunResult SpoolFollower::Stop(const ProgramEnd* end) {
   }
   FinishThoseOfForkedChildren(end);
   for (const auto& follower : following_) {
-    result_.still_running.push_back(absl::StrCat(follower->program(), " (", follower->pid(), ")"));
+    std::string name = absl::StrCat(follower->program(), " (", follower->pid(), ")");
+    result_.running_programs.emplace(name, follower->program());
+    result_.still_running.push_back(std::move(name));
   }
   following_.clear();
   JudgeUnbegun();

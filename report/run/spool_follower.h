@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -38,6 +39,8 @@ struct RunResult {
   std::vector<FinishedTrace> traces;
   // "PROGRAM (pid)", their traces are in the spool, or will be.
   std::vector<std::string> still_running;
+  // By these the program, of those whose trace has its name.
+  std::map<std::string, std::string> running_programs;
   std::vector<std::string> failures;       // one sentence each
 };
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -89,6 +90,54 @@ TEST(CheckRunsTest, LimitsHoldForTheNameThatAProgramWasStartedBy) {
   }
 }
 
+// A script runs what is not the project's, here as if that leaked and was killed.
+TEST(CheckRunsTest, OnlyTheNamedProgramsAreJudged) {
+  TempDir directory;
+  const std::string traces = directory / "traces", tool = directory / "tool", clean = directory / "clean";
+  ASSERT_EQ(symlink(ExamplePath("leaks").c_str(), tool.c_str()), 0);
+  Compile(directory, "clean", "#include <stdlib.h>\nint main(void) { free(malloc(9)); return 0; }");
+  const auto run = [&](Words words) {
+    words.insert(words.begin(), {"--run", "--traces", traces});
+    words.insert(words.end(), {"--", "sh", "-c", "sh -c 'kill -9 $$'; " + clean + "; " + tool + "; :"});
+    return Check(words);
+  };
+  EXPECT_EQ(run({}).exit_status, 1);
+  std::filesystem::remove_all(traces);
+  const Result only = run({"--programs", "cle*"});
+  EXPECT_EQ(only.exit_status, 0) << only.out << only.err;
+  EXPECT_THAT(only.out, HasSubstr("memtrace check: CLEAN\n  1 process of 1 program looked at"));
+  EXPECT_THAT(only.out, HasSubstr("\n  3 processes of 2 other programs not judged\n"));
+  // The same of a directory, and of files.
+  Words files = FilesIn(traces, ".mtr");
+  ASSERT_EQ(files.size(), 4u);
+  for (std::string& file : files) file.insert(0, traces + "/");
+  for (const Words& given : {Words{traces}, files}) {
+    const auto check = [&](Words words) {
+      words.insert(words.end(), given.begin(), given.end());
+      return Check(words);
+    };
+    EXPECT_EQ(check({"--programs", "clean"}).exit_status, 0);
+    EXPECT_EQ(check({"--programs", "clean", "--programs", "tool"}).exit_status, 1) << "its other name";
+    EXPECT_EQ(check({"--programs", "clean,leaks"}).exit_status, 1);
+    EXPECT_EQ(check({"--programs", "sh"}).exit_status, 2) << "one was killed";
+    const Result none = check({"--programs", "clean,clear"});
+    EXPECT_EQ(none.exit_status, 2);
+    EXPECT_THAT(none.out, HasSubstr("no evidence: --programs clear: no process of that name was looked at"));
+    EXPECT_EQ(check({"--programs", "clean,clear", "--missing-evidence", "report"}).exit_status, 0);
+    EXPECT_EQ(check({"--programs", "clean", "--max-peak", "8"}).exit_status, 1);
+    EXPECT_EQ(check({"--programs", "clean", "--max-peak", "9"}).exit_status, 0) << "the others' is more";
+    EXPECT_EQ(check({"--programs", "clean", "--max-peak", "leaks=1G"}).exit_status, 2);
+  }
+  // Nor is the baseline of the others.
+  const std::string baseline = directory / "known";
+  EXPECT_EQ(Check({"--baseline", baseline, "--update-baseline", "--programs", "leaks", traces}).exit_status, 0);
+  const std::string known = ReadFile(baseline);
+  EXPECT_THAT(known, HasSubstr("program=leaks"));
+  EXPECT_EQ(Check({"--baseline", baseline, "--update-baseline", "--programs", "clean", traces}).exit_status, 0);
+  EXPECT_EQ(ReadFile(baseline), known);
+  EXPECT_THAT(Check({"--programs", "a,,b", traces}).err, HasSubstr("--programs: \"a,,b\" has an empty name"));
+}
+
 // One ends within the other.
 TEST(CheckRunsTest, OfRunsAtTheSameTimeEachLooksAtItsOwn) {
   TempDir directory;
@@ -162,6 +211,11 @@ int main(int argc, char** argv) {
   EXPECT_EQ(passing.exit_status, 2) << passing.out;
   EXPECT_THAT(passing.err, HasSubstr("still running: leaves_a_child ("));
   EXPECT_THAT(passing.err, Not(HasSubstr("--finish"))) << "in a directory that is gone";
+  const Result others = RunCommand(
+      {.arguments = {ToolPath(), "check", "--run", "--programs", "sh", "--", "sh", "-c", program + "; :"},
+       .input = input});
+  EXPECT_EQ(others.exit_status, 0) << others.out << others.err;
+  EXPECT_THAT(others.out, HasSubstr("1 process of 1 program looked at"));
   close(ends[0]);
   close(ends[1]);
 }

@@ -146,6 +146,20 @@ TEST_F(FormatsTest, SaysThatWhatIsLostMayHaveBeenFreedWhereThatIsNotSeen) {
   EXPECT_THAT(RenderGateText(gate.Report()), Not(HasSubstr(kNot))) << "nothing is said of it at all";
 }
 
+TEST_F(FormatsTest, WhatIsNotJudgedIsCounted) {
+  EXPECT_THAT(RenderGateText(gate.Report()), Not(HasSubstr("not judged")));
+  gate.input.AddOther("sh");
+  gate.Judge();
+  EXPECT_THAT(RenderGateText(gate.Report()), HasSubstr("\n  1 process of 1 other program not judged\n"));
+  gate.input.AddOther("sh");
+  gate.input.AddOther("sed");
+  gate.Judge();
+  EXPECT_THAT(RenderGateText(gate.Report()), HasSubstr("\n  3 processes of 2 other programs not judged\n"));
+  const Json json = Json::parse(RenderGateJson(gate.Report()));
+  EXPECT_EQ(json.at("other_processes"), 3);
+  EXPECT_EQ(json.at("other_programs"), 2);
+}
+
 TEST_F(FormatsTest, TextNamesWhatWasFixed) {
   gate.input.losses.clear();
   gate.input.unreadable.clear();

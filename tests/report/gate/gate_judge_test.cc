@@ -308,6 +308,57 @@ TEST(JudgeTest, ALimitOfAProgramThatDidNotRunIsMissingEvidence) {
   EXPECT_EQ(gate.result.missing_evidence.size(), 5u);
 }
 
+ProcessEnds Ended(uint32_t process, bool invalid, StackId from, StackId to, BlockEnds::By by, uint64_t times) {
+  return {process, invalid, {from, to, format::AllocFunction::kMalloc, by, times}};
+}
+
+TEST(JudgeTest, OtherProgramsThanThoseThatAreJudgedTakeNoPart) {
+  MadeUpGate gate;
+  const uint32_t shell = gate.AddProcess("sh"), app = gate.AddProcess("app"), perl = gate.AddProcess("perl"),
+                 unknown = gate.AddProcess(""), server = gate.AddProcess("redis-check-rdb");
+  gate.AddProcess("sh");
+  gate.input.processes[shell].no_evidence = "it was killed";
+  gate.input.processes[perl].not_seen = "its end";
+  gate.input.processes[perl].peak_bytes = 1000;
+  gate.input.processes[perl].notes = {"of perl"};
+  gate.input.processes[server].called_as = "redis-server";
+  gate.AddLeak(app, LeakKind::kPossible, gate.Stack("Mine"), 5, 1);
+  gate.AddLeak(perl, LeakKind::kDefinite, gate.Stack("NotMine"), 60, 1);
+  gate.AddLeak(server, LeakKind::kPossible, gate.Stack("Served"), 7, 1);
+  const StackId make = gate.Stack("Make"), drop = gate.Stack("Drop");
+  gate.input.ends = {Ended(perl, true, make, drop, BlockEnds::By::kFree, 2),
+                     Ended(server, true, make, drop, BlockEnds::By::kFree, 1)};
+  gate.policy.max_peak = {{"", 999}};
+  gate.policy.max_invalid_frees = {{"", 1}};
+  gate.policy.programs = {"a*", "redis-server"};
+  LeaveOutOthers(gate.policy, &gate.input);
+  EXPECT_EQ(gate.Judge().exit_code(), 0);
+  EXPECT_EQ(gate.result.processes, 3u) << "whose nobody knows is kept";
+  EXPECT_THAT(gate.result.programs, ElementsAre("", "app", "redis-check-rdb"));
+  EXPECT_EQ(gate.result.other_processes, 3u);
+  EXPECT_EQ(gate.result.other_programs, 2u);
+  EXPECT_THAT(gate.result.notes, IsEmpty());
+  ASSERT_THAT(gate.result.leaks, SizeIs(2));
+  EXPECT_EQ(gate.result.leaks[0].program, "redis-check-rdb");
+  EXPECT_EQ(gate.result.leaks[1].program, "app");
+  gate.policy.max_invalid_frees = {{"", 0}};
+  EXPECT_EQ(gate.Judge().exit_code(), 1) << "the server's";
+  gate.policy.max_invalid_frees = {{"", 1}};
+  gate.input.processes[unknown - 2].no_evidence = "it was killed before it had written who it is";
+  EXPECT_EQ(gate.Judge().exit_code(), 2);
+}
+
+TEST(JudgeTest, APatternThatNoProgramHasIsMissingEvidence) {
+  MadeUpGate gate;
+  gate.AddProcess("app");
+  gate.policy.programs = {"app", "test_*"};
+  EXPECT_EQ(gate.Judge().exit_code(), 2);
+  EXPECT_THAT(gate.result.missing_evidence,
+              ElementsAre("--programs test_*: no process of that name was looked at"));
+  gate.policy.missing_evidence_fails = false;
+  EXPECT_EQ(gate.Judge().exit_code(), 0);
+}
+
 // What a program had allocated went when another took its place: it holds none to a limit of leaks.
 TEST(JudgeTest, ALimitOfWhatAProgramLeakedIsNotHeldByOneThatWasReplaced) {
   MadeUpGate gate;
@@ -348,10 +399,6 @@ TEST(JudgeTest, ALimitOfAProgramReplacesTheGeneralOne) {
   gate.policy.max_allocations = {{"", 6}};
   EXPECT_EQ(gate.Judge().exit_code(), 1);
   EXPECT_THAT(ExcessText(gate.result.excesses.front()), HasSubstr("7 allocations, at most 6"));
-}
-
-ProcessEnds Ended(uint32_t process, bool invalid, StackId from, StackId to, BlockEnds::By by, uint64_t times) {
-  return {process, invalid, {from, to, format::AllocFunction::kMalloc, by, times}};
 }
 
 TEST(JudgeTest, NoInvalidFreeIsAllowedWhereNothingIsSaid) {

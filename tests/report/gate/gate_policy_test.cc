@@ -54,6 +54,19 @@ TEST(GatePolicyTest, GrowthIsBetweenTwoPhases) {
   }
 }
 
+TEST(GatePolicyTest, ProgramsAreNamesWithWildcards) {
+  GatePolicy policy;
+  EXPECT_TRUE(policy.Judges("sh")) << "all";
+  policy.programs = *ParsePrograms("app,test_*,r?n");
+  EXPECT_EQ(policy.programs.size(), 3u);
+  for (const char* name : {"app", "test_", "test_parser", "run"}) EXPECT_TRUE(policy.Judges(name)) << name;
+  for (const char* name : {"", "apple", "my_test_a", "rn", "sh"}) EXPECT_FALSE(policy.Judges(name)) << name;
+  for (const char* wrong : {"", "app,", ",app", "a,,b"}) {
+    EXPECT_THAT(std::string(ParsePrograms(wrong).status().message()), HasSubstr("has an empty name")) << wrong;
+  }
+  EXPECT_THAT(std::string(ParsePrograms("build/app").status().message()), HasSubstr("by their file names"));
+}
+
 TEST(GatePolicyTest, ToleranceIsOfBytesOrAShare) {
   const Tolerance none = *ParseTolerance("0");
   EXPECT_TRUE(none.Allows(100, 100));

@@ -122,7 +122,9 @@ TEST_F(SpoolFollowerTest, SeesTheTraceThatIsBegunWhileTheLastOneIsFinished) {
   const ProgramEnd end;
   const RunResult result = follower.Stop(&end);
   EXPECT_THAT(result.traces, SizeIs(1));
-  EXPECT_THAT(result.still_running, ElementsAre("daemon (" + std::to_string(daemon.pid()) + ")"));
+  const std::string name = "daemon (" + std::to_string(daemon.pid()) + ")";
+  EXPECT_THAT(result.still_running, ElementsAre(name));
+  EXPECT_EQ(result.running_programs.at(name), "daemon");
   EXPECT_THAT(result.failures, IsEmpty());
   EXPECT_THAT(spool_.RawTraces(), ElementsAre(Raw("daemon", daemon.pid(), 2)));
 }
