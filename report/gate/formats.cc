@@ -52,6 +52,14 @@ SourcePlace PlaceOfStack(const GateReport& report, StackId stack,
   return {};
 }
 
+// `more`: of how many others of the program it holds as well.
+std::string MissingLine(const MissingPart& part, uint64_t more) {
+  if (part.file.empty()) return part.why;
+  const std::string others =
+      more == 0 ? "" : absl::StrCat(" and ", words::Count(more), " more of ", part.program);
+  return absl::StrCat(part.file, others, ": ", part.why);
+}
+
 }  // namespace
 
 absl::StatusOr<GateFormat> ParseGateFormat(absl::string_view name) {
@@ -108,9 +116,37 @@ std::string LeakSentence(const GateReport& report, const GateLeak& leak) {
   return text;
 }
 
+std::vector<std::string> MissingParts(const GateResult& result) {
+  std::vector<std::string> lines;
+  for (const MissingPart& part : result.missing_evidence) lines.push_back(MissingLine(part, 0));
+  return lines;
+}
+
+std::vector<std::string> MissingPartsInBrief(const GateResult& result) {
+  struct Alike {
+    const MissingPart* first;
+    uint64_t more = 0;
+  };
+  std::vector<Alike> all;
+  std::map<std::pair<absl::string_view, absl::string_view>, size_t> known;  // by program and reason
+  for (const MissingPart& part : result.missing_evidence) {
+    if (!part.program.empty()) {
+      const auto [at, is_new] = known.try_emplace({part.program, part.why}, all.size());
+      if (!is_new) {
+        ++all[at->second].more;
+        continue;
+      }
+    }
+    all.push_back({&part});
+  }
+  std::vector<std::string> lines;
+  for (const Alike& alike : all) lines.push_back(MissingLine(*alike.first, alike.more));
+  return lines;
+}
+
 std::vector<std::string> MissingEvidence(const GateResult& result) {
   if (result.missing_evidence.empty() && result.usable == 0) return {"no process was looked at"};
-  return result.missing_evidence;
+  return MissingParts(result);
 }
 
 bool MissingEvidenceFails(const GateResult& result) {

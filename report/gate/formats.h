@@ -57,8 +57,11 @@ SourcePlace PlaceOf(const GateReport& report, const GateExcess& excess);
 std::string ExcessSentence(const GateExcess& excess);
 // "definitely lost: 256 bytes in 1 block, allocated by calloc in LeakOneTable".
 std::string LeakSentence(const GateReport& report, const GateLeak& leak);
-// A line for each process or file that gives no usable evidence, or one that says that no process
-// was looked at; empty: all give some.
+// "FILE: why" for each process or file that gives no usable evidence; empty: all give some.
+std::vector<std::string> MissingParts(const GateResult& result);
+// The same, of processes of one program for one reason a line: "FILE and 9 more of PROGRAM: why".
+std::vector<std::string> MissingPartsInBrief(const GateResult& result);
+// MissingParts(), or, where there are none and no process was looked at, a line that says so.
 std::vector<std::string> MissingEvidence(const GateResult& result);
 // Whether the gate fails because evidence is missing.
 bool MissingEvidenceFails(const GateResult& result);

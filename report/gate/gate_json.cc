@@ -93,7 +93,7 @@ std::string RenderGateJson(const GateReport& report) {
   }
   json["totals"]["suppressed"] = AmountJson(result.suppressed);
   json["frees_unseen"] = result.frees_unseen;
-  json["missing_evidence"] = result.missing_evidence;
+  json["missing_evidence"] = MissingParts(result);
   json["notes"] = result.notes;
   json["limits"] = Json::array();
   for (const GateExcess& excess : result.excesses) json["limits"].push_back(ExcessJson(excess));

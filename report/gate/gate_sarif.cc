@@ -169,7 +169,7 @@ std::string RenderGateSarif(const GateReport& report) {
          {"partialFingerprints", {{"memtraceLeak/v1", "no-evidence"}}}});
   }
   Json notifications = Json::array();
-  for (const std::string& missing : result.missing_evidence) {
+  for (const std::string& missing : MissingParts(result)) {
     notifications.push_back({{"level", "error"}, {"message", {{"text", missing}}}});
   }
   for (const std::string& note : result.notes) {

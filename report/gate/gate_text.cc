@@ -65,7 +65,7 @@ class Text {
   }
 
   void Evidence() {
-    List("no evidence", result_.missing_evidence);
+    List("no evidence", report_.full ? MissingParts(result_) : MissingPartsInBrief(result_));
     if (result_.missing_evidence.empty() || result_.policy.missing_evidence_fails) return;
     Line(result_.usable == 0
              ? "(--missing-evidence report: this would not fail, but no process proves anything)"

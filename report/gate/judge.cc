@@ -195,17 +195,16 @@ void Judging::CountProcesses() {
   result_.other_processes = input_.other_processes;
   result_.other_programs = input_.other_programs.size();
   for (const GateInput::Unreadable& one : input_.unreadable) {
-    result_.missing_evidence.push_back(
-        one.file.empty() ? one.why : absl::StrCat(one.file, ": ", one.why));
+    result_.missing_evidence.push_back({one.file, "", one.why});
   }
   for (const GateProcess& process : input_.processes) {
     result_.replaced += process.replaced;
     if (!process.no_evidence.empty()) {
-      result_.missing_evidence.push_back(absl::StrCat(process.file, ": ", process.no_evidence));
+      result_.missing_evidence.push_back({process.file, process.program, process.no_evidence});
       continue;
     }
     if (!process.not_seen.empty()) {
-      result_.missing_evidence.push_back(absl::StrCat(process.file, ": ", process.not_seen));
+      result_.missing_evidence.push_back({process.file, process.program, process.not_seen});
     }
     // One that became another program shows its peak, and nothing of what it would have freed.
     const bool of_leaks = policy_.needs_scan() || policy_.looks_at_unfreed();
@@ -232,7 +231,7 @@ void Judging::CountProcesses() {
       continue;
     }
     result_.missing_evidence.push_back(
-        absl::StrCat("--programs ", pattern, ": no process of that name was looked at"));
+        {"", "", absl::StrCat("--programs ", pattern, ": no process of that name was looked at")});
   }
 }
 
@@ -335,8 +334,9 @@ void Judging::FindFixed() {
 
 void Judging::CheckLimits() {
   const WrongFrees frees(input_, names_, suppressions_);
-  result_.excesses =
-      FindExcesses(input_, policy_, leaked_, frees, &result_.missing_evidence);
+  std::vector<std::string> missing;
+  result_.excesses = FindExcesses(input_, policy_, leaked_, frees, &missing);
+  for (std::string& why : missing) result_.missing_evidence.push_back({"", "", std::move(why)});
 }
 
 void Judging::ConcludeOutcome() {

@@ -58,11 +58,18 @@ struct GateLeak {
   std::string until;          // the baseline's, if it says so
 };
 
+// What proves nothing, or is not there.
+struct MissingPart {
+  std::string file;     // the trace; empty: it is of none
+  std::string program;  // of a process; empty: not known, or it is of none
+  std::string why;
+};
+
 struct GateResult {
   std::vector<GateLeak> leaks;     // gated ones first, then by kind and size
   std::vector<GateExcess> excesses;
   std::vector<BaselineEntry> fixed;    // in the baseline, looked for and not there
-  std::vector<std::string> missing_evidence;  // "FILE: why"
+  std::vector<MissingPart> missing_evidence;
   std::vector<std::string> notes;      // of the scans, each once
   std::array<LeakAmount, kLeakKinds> totals;  // without what is suppressed
   LeakAmount suppressed;

@@ -146,6 +146,29 @@ TEST_F(FormatsTest, SaysThatWhatIsLostMayHaveBeenFreedWhereThatIsNotSeen) {
   EXPECT_THAT(RenderGateText(gate.Report()), Not(HasSubstr(kNot))) << "nothing is said of it at all";
 }
 
+// Ten workers that were killed are one thing to know.
+TEST_F(FormatsTest, TextTellsAReasonOnceOfAProgram) {
+  MadeUpGate killed;
+  for (int i = 0; i < 3; ++i) {
+    killed.input.processes[killed.AddProcess("server")].no_evidence = "it was killed";
+    killed.input.processes[killed.AddProcess("worker")].no_evidence = "it was killed";
+  }
+  killed.input.processes[killed.AddProcess("server")].no_evidence = "its trace is damaged";
+  killed.input.unreadable = {{"a.mtr", "not a trace"}, {"b.mtr", "not a trace"}};
+  killed.Judge();
+  GateReport report = killed.Report();
+  EXPECT_THAT(RenderGateText(report), HasSubstr("NO EVIDENCE: no usable evidence in 9 cases\n"));
+  EXPECT_THAT(RenderGateText(report), HasSubstr("\n\nno evidence: a.mtr: not a trace\n"
+                                                "no evidence: b.mtr: not a trace\n"
+                                                "no evidence: server.1.mtr and 2 more of server: it was killed\n"
+                                                "no evidence: worker.2.mtr and 2 more of worker: it was killed\n"
+                                                "no evidence: server.7.mtr: its trace is damaged\n"));
+  EXPECT_EQ(Json::parse(RenderGateJson(report)).at("missing_evidence").size(), 9u);
+  EXPECT_THAT(RenderGateJunit(report), HasSubstr("\nserver.5.mtr: it was killed\n"));
+  report.full = true;
+  EXPECT_THAT(RenderGateText(report), HasSubstr("no evidence: server.5.mtr: it was killed\n"));
+}
+
 TEST_F(FormatsTest, WhatIsNotJudgedIsCounted) {
   EXPECT_THAT(RenderGateText(gate.Report()), Not(HasSubstr("not judged")));
   gate.input.AddOther("sh");

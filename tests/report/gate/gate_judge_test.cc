@@ -206,7 +206,7 @@ TEST(JudgeTest, WithoutEvidenceThereIsNoAnswer) {
   gate.AddLeak(killed, LeakKind::kDefinite, gate.Stack("Lost"), 100, 4);
   EXPECT_EQ(gate.Judge().exit_code(), 2);
   EXPECT_THAT(gate.result.leaks, IsEmpty()) << "what it says is not believed";
-  EXPECT_THAT(gate.result.missing_evidence, ElementsAre("killed.2.mtr: no leak scan"));
+  EXPECT_THAT(MissingParts(gate.result), ElementsAre("killed.2.mtr: no leak scan"));
   gate.policy.missing_evidence_fails = false;
   EXPECT_EQ(gate.Judge().exit_code(), 0);
   gate.input.processes[0].no_evidence = "as well";
@@ -300,7 +300,7 @@ TEST(JudgeTest, ALimitOfAProgramThatDidNotRunIsMissingEvidence) {
   gate.policy.max_invalid_frees = gate.policy.max_mismatched_frees = {{}, {"ap", 1}};
   EXPECT_EQ(gate.Judge().exit_code(), 2);
   const std::string why = " ap=...: no process of that name was looked at";
-  EXPECT_THAT(gate.result.missing_evidence,
+  EXPECT_THAT(MissingParts(gate.result),
               ElementsAre("--max-leaked" + why, "--max-peak" + why, "--max-allocations" + why,
                           "--max-invalid-frees" + why, "--max-mismatched-frees" + why));
   gate.policy.missing_evidence_fails = false;
@@ -353,7 +353,7 @@ TEST(JudgeTest, APatternThatNoProgramHasIsMissingEvidence) {
   gate.AddProcess("app");
   gate.policy.programs = {"app", "test_*"};
   EXPECT_EQ(gate.Judge().exit_code(), 2);
-  EXPECT_THAT(gate.result.missing_evidence,
+  EXPECT_THAT(MissingParts(gate.result),
               ElementsAre("--programs test_*: no process of that name was looked at"));
   gate.policy.missing_evidence_fails = false;
   EXPECT_EQ(gate.Judge().exit_code(), 0);
