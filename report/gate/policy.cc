@@ -93,7 +93,9 @@ absl::StatusOr<Tolerance> ParseTolerance(absl::string_view text) {
   }
   const auto bytes = ParseByteSize(text);
   if (!bytes.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("--tolerance: ", bytes.status().message()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--tolerance: ", bytes.status().message(),
+                     absl::IsOutOfRange(bytes.status()) ? "" : ", nor a share such as 10%"));
   }
   tolerance.bytes = *bytes;
   return tolerance;

@@ -79,6 +79,9 @@ TEST(GatePolicyTest, ToleranceIsOfBytesOrAShare) {
   EXPECT_TRUE(bytes.Allows(0, 1024));
   EXPECT_FALSE(bytes.Allows(0, 1025));
   EXPECT_FALSE(ParseTolerance("ten%").ok());
+  const auto wrong = ParseTolerance("abc");
+  EXPECT_THAT(std::string(wrong.status().message()), HasSubstr("is not a size such as 4096"));
+  EXPECT_THAT(std::string(wrong.status().message()), HasSubstr(", nor a share such as 10%"));
 }
 
 }  // namespace
