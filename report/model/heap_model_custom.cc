@@ -164,11 +164,13 @@ void HeapModel::EndBlocksIn(const HeldBlock& block, size_t stream, uint64_t time
 
 std::vector<CustomBlocks::Key> HeapModel::TakeBlocksOff(const HeldBlock& holder) {
   std::vector<CustomBlocks::Key> held;
+  HeapSite& site = sites_[holder.site];
   for (const CustomBlocks::Key& key :
        custom_->BlocksIn(holder.address(), holder.address() + holder.size())) {
     CustomBlocks::Block& block = custom_->blocks().find(key)->second;
     if (block.holder != CustomBlocks::Key{holder.address(), 0}) continue;
-    sites_[holder.site].live_bytes += block.taken_bytes;
+    if (block.taken_bytes != 0) BeforeChange(site);
+    site.live_bytes += block.taken_bytes;
     held.push_back(key);
   }
   return held;
@@ -186,6 +188,7 @@ void HeapModel::PutBlocksOn(uint64_t address, const std::vector<CustomBlocks::Ke
       block.taken_bytes = 0;
       continue;
     }
+    // Of the change that the new block was: it may be the peak, at which they are taken off.
     sites_[holder->site].live_bytes -= block.taken_bytes;
     const uint64_t end = key.address + block.held.size();
     if (end > holder->address() + holder->size()) EndCustom(at, stream, time);

@@ -210,6 +210,18 @@ TEST(CustomBlocksTest, AReallocThatStaysKeepsThem) {
   EXPECT_EQ(FindSite(t, kPoolPc)->live_bytes, 80u);
 }
 
+TEST(CustomBlocksTest, AReallocThatStaysChangesNothingOfThePeakBefore) {
+  Program program;
+  program.Malloc(kArena, 3000).CreatePool(kPool, "").PoolAlloc(kPool, kArena + 16, 1000);
+  program.BlockAlloc(0x500000, 500);  // the peak
+  program.Realloc(kArena, kArena, 2999).Free(kArena);
+  const AnalyzedTrace t = program.Analyzed();
+  ExpectConsistent(t.analysis);
+  EXPECT_EQ(t.analysis.totals.peak_live_bytes, 3500u);
+  EXPECT_EQ(FindSite(t, kMallocPc)->bytes_at_peak, 2000u);
+  EXPECT_EQ(FindSite(t, kPoolPc)->bytes_at_peak, 1000u);
+}
+
 TEST(CustomBlocksTest, AReallocThatMovesEndsThem) {
   Program program;
   program.Malloc(kArena, 100).BlockAlloc(kArena, 80).Realloc(kArena, kArena + 4096, 1000);
@@ -271,6 +283,11 @@ TEST(CustomBlocksTest, RandomArenasKeepTheBooks) {
         program.Free(arena.at);
         std::swap(arena, arenas.back());
         arenas.pop_back();
+      } else if (dice == 2) {
+        arena.size = static_cast<uint32_t>(64 * (8 + random() % 8));
+        program.Realloc(arena.at, arena.at, arena.size);
+        const uint64_t end = arena.at + arena.size;
+        std::erase_if(arena.given, [&](uint64_t at) { return at >= end; });
       } else if (dice < 6 || arena.given.empty()) {
         const uint64_t at = arena.at + 64 * (random() % (arena.size / 64));
         if (std::find(arena.given.begin(), arena.given.end(), at) != arena.given.end()) continue;
