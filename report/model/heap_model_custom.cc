@@ -182,10 +182,12 @@ void HeapModel::PutBlocksOn(uint64_t address, const std::vector<CustomBlocks::Ke
   for (const CustomBlocks::Key& key : held) {
     const auto at = custom_->blocks().find(key);
     CustomBlocks::Block& block = at->second;
+    if (holder == nullptr || holder->has(HeldBlock::kUncounted)) {
+      counters_.live_bytes += block.taken_bytes;  // no site's but its own
+      block.taken_bytes = 0;
+    }
     if (holder == nullptr) {
       block.holder = {};
-      counters_.live_bytes += block.taken_bytes;
-      block.taken_bytes = 0;
       continue;
     }
     // Of the change that the new block was: it may be the peak, at which they are taken off.

@@ -222,6 +222,18 @@ TEST(CustomBlocksTest, AReallocThatStaysChangesNothingOfThePeakBefore) {
   EXPECT_EQ(FindSite(t, kPoolPc)->bytes_at_peak, 1000u);
 }
 
+TEST(CustomBlocksTest, AReallocThatStaysWhileTheRecordingIsStoppedLeavesThemTheirBytes) {
+  Program program;
+  program.Malloc(kArena, 1000).CreatePool(kPool, "").PoolAlloc(kPool, kArena, 100);
+  program.Tell(ExtendedType::kRecordingStopped, {1, 0});
+  program.Tick().Realloc(kArena, kArena, 2000, format::kStoppedSlot);
+  program.Tell(ExtendedType::kRecordingStopped, {0, 0});
+  const AnalyzedTrace t = program.Analyzed();
+  ExpectConsistent(t.analysis);
+  EXPECT_EQ(t.analysis.totals.live_bytes, 100u);
+  EXPECT_EQ(FindSite(t, kPoolPc)->live_bytes, 100u);
+}
+
 TEST(CustomBlocksTest, AReallocThatMovesEndsThem) {
   Program program;
   program.Malloc(kArena, 100).BlockAlloc(kArena, 80).Realloc(kArena, kArena + 4096, 1000);
