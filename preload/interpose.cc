@@ -57,18 +57,39 @@ namespace {
   return block;
 }
 
+// The short form of an event has the function in its kind, and there is none for reallocarray.
+// Always inlined: `function` is a constant then, and realloc pays nothing for it.
+[[gnu::always_inline]] inline void RecordReallocResult(AllocFunction function, void* block,
+                                                       size_t bytes, const CallSite& site) {
+  if (function == AllocFunction::kReallocarray) {
+    RecordAlignedAlloc(function, block, bytes, /*alignment=*/0, site);
+  } else {
+    RecordAlloc(EventKind::kRealloc, function, block, bytes, site);
+  }
+}
+
+[[gnu::always_inline]] inline void RecordReallocResultInAnyMode(AllocFunction function, void* block,
+                                                                size_t bytes,
+                                                                const CallSite& site) {
+  if (function == AllocFunction::kReallocarray) {
+    RecordAlignedAllocInAnyMode(function, block, bytes, /*alignment=*/0, site);
+  } else {
+    RecordAllocInAnyMode(EventKind::kRealloc, function, block, bytes, site);
+  }
+}
+
 // Always inlined: CALL_SITE() is that of the function that the program has called.
 [[gnu::always_inline]] inline void* DoRecordedRealloc(AllocFunction function, void* old,
                                                       size_t bytes) {
   if (g_bootstrap_arena.Owns(old)) [[unlikely]] {
     void* const block = CopyOfBootstrapBlock(old, bytes);
-    RecordAlloc(EventKind::kRealloc, function, block, bytes, CALL_SITE());
+    RecordReallocResult(function, block, bytes, CALL_SITE());
     return block;
   }
   if (old != nullptr) RecordReallocIntent(old);
   PrepareStack(CALL_SITE());
   void* block = g_real.realloc(old, bytes);
-  RecordAlloc(EventKind::kRealloc, function, block, bytes, CALL_SITE());
+  RecordReallocResult(function, block, bytes, CALL_SITE());
   return block;
 }
 
@@ -159,7 +180,7 @@ namespace {
                                               bool record, const CallSite& site) {
   if (g_bootstrap_arena.Owns(old)) [[unlikely]] {
     void* const block = CopyOfBootstrapBlock(old, bytes);
-    if (record) RecordAllocInAnyMode(EventKind::kRealloc, function, block, bytes, site);
+    if (record) RecordReallocResultInAnyMode(function, block, bytes, site);
     return block;
   }
   const bool known = old != nullptr && PrepareFree(old, site);
@@ -167,9 +188,9 @@ namespace {
   void* block = g_real.realloc(old, bytes);
   const bool failed = block == nullptr && bytes != 0;
   if (record || (known && failed)) {
-    RecordAllocInAnyMode(EventKind::kRealloc, function, block, bytes, site);
+    RecordReallocResultInAnyMode(function, block, bytes, site);
   } else if (known) {  // as if it had been realloc(old, 0)
-    RecordAllocInAnyMode(EventKind::kRealloc, function, nullptr, 0, site);
+    RecordReallocResultInAnyMode(function, nullptr, 0, site);
   }
   if (known && failed) KeepReallocated(old);
   return block;

@@ -312,7 +312,7 @@ void RecordReallocIntentInAnyMode(void* block);
 // The real realloc of `block` failed, after the intent: it is live still.
 void KeepReallocated(void* block);
 
-// The aligned functions: after the real call.
+// The aligned functions, and reallocarray with `alignment` 0: after the real call.
 void RecordAlignedAllocInAnyMode(AllocFunction function, void* block, size_t bytes,
                                  size_t alignment, const CallSite& site);
 void RecordAlignedAlloc(AllocFunction function, void* block, size_t bytes, size_t alignment,
