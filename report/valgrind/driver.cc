@@ -25,6 +25,8 @@
 #include "report/valgrind/named_trace.h"
 #include "report/valgrind/report_file.h"
 #include "report/words/escape.h"
+#include "symbolizer/symbol_cache.h"
+#include "symbolizer/symbolizer.h"
 
 namespace memtrace::report {
 namespace {
@@ -93,6 +95,11 @@ class Driver {
     // Where the traces are until they have been reported.
     const ScratchDirectory scratch(kName);
     if (scratch.path().empty()) return Fail(scratch.error());
+    // Where the user wants nothing kept, the processes of this run still share what was found.
+    symbolizer_.cache_dir = symbolizer::SymbolCacheDirectory();
+    if (symbolizer_.cache_dir.empty()) {
+      symbolizer_.cache_dir = absl::StrCat(scratch.path(), "/symbols");
+    }
     RunOptions run;
     run.output = absl::StrCat(scratch.path(), "/", kRootTrace);
     run.children = "follow";  // Valgrind's --trace-children is of those that exec alone
@@ -122,7 +129,7 @@ class Driver {
   void Report(const std::string& path) {
     leak::LeakOptions leaks;
     leaks.heuristics = options_.heuristics;
-    const auto trace = NamedTrace::Read(path, {}, leaks);
+    const auto trace = NamedTrace::Read(path, symbolizer_, leaks);
     if (!trace.ok()) {
       Say(trace.status().message());
       unknown_ = true;
@@ -247,6 +254,7 @@ class Driver {
   std::vector<std::string> arguments_;
   ReportFile log_, xml_;
   DriverSuppressions suppressions_;
+  symbolizer::Options symbolizer_;
   uint64_t errors_ = 0;
   size_t reported_ = 0;
   int signal_ = 0;

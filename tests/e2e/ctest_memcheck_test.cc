@@ -270,6 +270,33 @@ TEST(ValgrindDriverTest, AForkedChildThatAbortsIsUnknownUnlessChildrenAreLeftOut
   EXPECT_THAT(silent.err, Not(HasSubstr("are not known: ")));
 }
 
+TEST(ValgrindDriverTest, FindsInTheSymbolCacheWhatAnEarlierRunFound) {
+  const TempDir directory;
+  const std::string cache = directory / "cache";
+  const auto drive = [&] {
+    return RunCommand({.arguments = {Driver(), "-q", "--leak-check=full",
+                                     TraceePath("leaks_of_each_kind")},
+                       .environment = {{"MEMTRACE_SYMBOL_CACHE", cache}}});
+  };
+  // An entry that is written again is another file.
+  const auto entries = [&] {
+    std::set<uint64_t> inodes;
+    struct stat st = {};
+    for (const std::string& name : FilesIn(cache)) {
+      if (stat((cache + "/" + name).c_str(), &st) == 0) inodes.insert(st.st_ino);
+    }
+    return inodes;
+  };
+  const Result first = drive();
+  EXPECT_THAT(first.err, HasSubstr(": lose_definitely (leaks_of_each_kind.c:"));
+  ASSERT_TRUE(Exists(cache));
+  const std::set<uint64_t> found = entries();
+  const Result second = drive();
+  EXPECT_THAT(second.err, HasSubstr(": lose_definitely (leaks_of_each_kind.c:"));
+  // That of the program itself, at least: of libc a run may ask for addresses of its own.
+  EXPECT_THAT(entries(), testing::Contains(testing::AnyOfArray(found)));
+}
+
 TEST(ValgrindDriverTest, RefusesWhatItDoesNotKnow) {
   const Result run = Drive({"--leak-check=sometimes"}, {});
   EXPECT_EQ(run.exit_status, 2);
