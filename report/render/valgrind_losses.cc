@@ -50,6 +50,13 @@ bool IsOperatorNew(const Frame& frame) {
   return absl::StartsWith(frame.function, "operator new");
 }
 
+// What runs main and constructors, by the names that Valgrind takes for that: a stack ends there if
+// main has no name. The start of constructors has another one in glibc 2.34, and is shown.
+bool IsBelowMain(absl::string_view function) {
+  return function == "__libc_start_call_main" || function == "__libc_start_main" ||
+         function == "generic_start_main" || function == "_start";
+}
+
 // The key by which records differ: the code addresses, as in Valgrind.
 std::string KeyOf(const Loss& loss, size_t most_addresses) {
   std::string key = absl::StrCat(static_cast<int>(loss.kind));
@@ -142,9 +149,13 @@ bool AppendCallers(const ReportView& view, const std::vector<const Frame*>& fram
     const Frame& frame = *frames[i];
     if (frame.role == FrameRole::kMarker || addresses == 0) return true;
     stack->push_back(FrameOf(view, frame));
-    if (!frame.inlined) --addresses;
-    // The frames that run main are not shown.
-    if (!frame.inlined && frame.function == "main") break;
+    if (frame.inlined) continue;
+    --addresses;
+    if (frame.function == "main") break;
+    if (IsBelowMain(frame.function)) {
+      stack->back().function = "(below main)";
+      break;
+    }
   }
   return frames.empty();
 }

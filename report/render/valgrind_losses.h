@@ -92,7 +92,8 @@ Loss LossStack(const ReportView& view, StackId stack, format::AllocFunction func
 // The function that stands in for one of the program's, as the innermost frame.
 LossFrame TracerFrame(const Analysis& analysis, absl::string_view function);
 // frames[from] and those that called it, as many as Valgrind would show: `addresses` more, and none
-// behind main. True: the stack goes on behind them.
+// behind main, or behind the first of those that run it, which is "(below main)". True: the stack
+// goes on behind them.
 bool AppendCallers(const ReportView& view, const std::vector<const Frame*>& frames, size_t from,
                    size_t addresses, std::vector<LossFrame>* stack);
 

@@ -23,6 +23,7 @@
 namespace memtrace::report::render {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -71,6 +72,36 @@ TEST(ValgrindLossesTest, StacksBeginWithWhatAllocatesAndEndWithMain) {
   ASSERT_EQ(table.size(), 4u);
   EXPECT_EQ(table[0].function, "operator new(unsigned long)");
   EXPECT_EQ(table[1].ip, table[2].ip);  // inlined
+}
+
+std::vector<std::string> FunctionsShown(const std::vector<Step>& steps) {
+  MadeUp made_up;
+  made_up.AddSite(made_up.Stack(steps), 1, 8, 1);
+  const ReportView view = made_up.View();
+  const LossList list = CollectLosses(view, {});
+  std::vector<std::string> functions;
+  for (const Loss& loss : list.losses) {
+    EXPECT_FALSE(loss.cut);
+    for (const LossFrame& frame : loss.stack) functions.push_back(frame.function);
+  }
+  return functions;
+}
+
+// As Valgrind 3.19 showed them.
+TEST(ValgrindLossesTest, StacksWithoutMainEndWithTheFirstFrameBelowIt) {
+  const Step nameless = {"", "", 0};
+  EXPECT_THAT(FunctionsShown({nameless, nameless, Libc("__libc_start_call_main"),
+                              Libc("__libc_start_main_impl"), nameless}),
+              ElementsAre("malloc", "", "", "(below main)"));
+  EXPECT_THAT(FunctionsShown({{"AtExit", "a.c", 1}, Libc("exit"), Libc("__libc_start_call_main"),
+                              Libc("__libc_start_main_impl"), {"_start", "", 0}}),
+              ElementsAre("malloc", "AtExit", "exit", "(below main)"));
+  EXPECT_THAT(FunctionsShown({{"Construct", "a.c", 1}, {"call_init", "libc-start.c", 145, kLibc, true},
+                              Libc("__libc_start_main_impl"), {"_start", "", 0}}),
+              ElementsAre("malloc", "Construct", "call_init", "__libc_start_main_impl",
+                          "(below main)"));
+  EXPECT_THAT(FunctionsShown({{"f", "a.c", 1}, {"main", "a.c", 2}, Libc("__libc_start_call_main")}),
+              ElementsAre("malloc", "f", "main"));
 }
 
 TEST(ValgrindLossesTest, NumCallersCountsAddressesAndMergesWhatLooksTheSame) {
