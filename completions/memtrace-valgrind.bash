@@ -26,7 +26,7 @@ _memtrace_valgrind() {
             COMPREPLY=($(compgen -P "$heuristics" -W 'stdstring length64 newarray multipleinheritance gobject gslice all none' -- "${value##*,}")) ;;
         --gen-suppressions=*) COMPREPLY=($(compgen -W 'no all' -- "$value")) ;;
         --show-reachable=* | --show-possibly-lost=* | --show-mismatched-frees=* | --default-suppressions=* | --xml=* | \
-            --trace-children=* | --child-silent-after-fork=*)
+            --show-below-main=* | --trace-children=* | --child-silent-after-fork=*)
             COMPREPLY=($(compgen -W 'yes no' -- "$value")) ;;
         --suppressions=* | --log-file=* | --xml-file=*)
             cur=$value
@@ -35,7 +35,7 @@ _memtrace_valgrind() {
         -*)
             COMPREPLY=($(compgen -W '--quiet --verbose --tool= --leak-check= --show-leak-kinds=
                 --errors-for-leak-kinds= --show-reachable= --show-possibly-lost= --show-mismatched-frees= --leak-resolution= --leak-check-heuristics=
-                --num-callers= --suppressions= --default-suppressions= --gen-suppressions=
+                --num-callers= --show-below-main= --suppressions= --default-suppressions= --gen-suppressions=
                 --error-exitcode= --log-file= --log-fd= --xml= --xml-file= --xml-fd=
                 --xml-user-comment= --trace-children= --trace-children-skip=
                 --trace-children-skip-by-arg= --child-silent-after-fork= --help --version' -- "$cur"))

@@ -19,6 +19,7 @@ complete -c memtrace-valgrind -n __memtrace_valgrind_options -l show-mismatched-
 complete -c memtrace-valgrind -n __memtrace_valgrind_options -l leak-resolution -xa 'low med high' -d 'Frames that make two stacks one'
 complete -c memtrace-valgrind -n __memtrace_valgrind_options -l leak-check-heuristics -xa 'stdstring length64 newarray multipleinheritance gobject gslice all none' -d 'Interior pointers that count'
 complete -c memtrace-valgrind -n __memtrace_valgrind_options -l num-callers -x -d 'Frames that are shown'
+complete -c memtrace-valgrind -n __memtrace_valgrind_options -l show-below-main -xa 'yes no' -d 'The frames that run main too'
 complete -c memtrace-valgrind -n __memtrace_valgrind_options -l suppressions -rF -d 'Leaks to pass over'
 complete -c memtrace-valgrind -n __memtrace_valgrind_options -l default-suppressions -xa 'yes no' -d 'Those of the C and C++ runtime'
 complete -c memtrace-valgrind -n __memtrace_valgrind_options -l gen-suppressions -xa 'no all' -d 'Write suppressions'

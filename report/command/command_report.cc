@@ -113,7 +113,7 @@ absl::Status Render(const ReportFlags& flags, const ReportOptions& options,
       style.tool_command = {"memtrace", "report", "--show-leak-kinds=all", "--format", flags.format,
                             flags.file};
       const LossList losses = CollectLosses(view, {});
-      style.free_errors = CollectFreeErrors(view, kMostCallers);
+      style.free_errors = CollectFreeErrors(view);
       const absl::Status status = options.format == ReportFormat::kValgrind
                                       ? RenderValgrindText(view, losses, style, out)
                                       : RenderValgrindXml(view, losses, style, out);

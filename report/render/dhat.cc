@@ -49,8 +49,7 @@ void RenderDhat(const ReportView& view, words::Sink& out) {
   const uint64_t end_ns = std::min(analysis.range.to_ns, analysis.process.duration_ns);
   for (const Site* site : view.sites()) {
     std::vector<size_t> stack;
-    for (const LossFrame& frame :
-         LossStack(view, site->stack, site->function, kMostCallers).stack) {
+    for (const LossFrame& frame : LossStack(view, site->stack, site->function).stack) {
       const auto [at, is_new] = frame_ids.try_emplace(LossFrameText(frame), frames.size());
       if (is_new) frames.push_back(at->first);
       stack.push_back(at->second);

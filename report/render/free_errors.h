@@ -44,8 +44,8 @@ size_t OperatorDeleteFrames(absl::Span<const Frame* const> frames);
 std::string CalledAtEnd(const SiteSymbols& symbols, StackId stack, bool by_realloc);
 
 // The errors, invalid frees first. Only certain ones: if the trace lacks allocations, the others
-// may be no errors. `callers`: as in LossOptions.
-std::vector<FreeError> CollectFreeErrors(const ReportView& view, size_t callers);
+// may be no errors.
+std::vector<FreeError> CollectFreeErrors(const ReportView& view, const LossOptions& options = {});
 
 }  // namespace memtrace::report::render
 

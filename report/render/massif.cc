@@ -125,7 +125,7 @@ void RenderMassif(const ReportView& view, words::Sink& out) {
   HeapTree at_peak, at_end;
   for (const Site* site : view.sites()) {
     if (site->bytes_at_peak == 0 && site->live_bytes == 0) continue;
-    const Loss stack = LossStack(view, site->stack, site->function, kMostCallers);
+    const Loss stack = LossStack(view, site->stack, site->function);
     at_peak.Add(stack, site->bytes_at_peak);
     at_end.Add(stack, site->live_bytes);
   }

@@ -144,13 +144,15 @@ LossFrame TracerFrame(const Analysis& analysis, absl::string_view function) {
 }
 
 bool AppendCallers(const ReportView& view, const std::vector<const Frame*>& frames, size_t from,
-                   size_t addresses, std::vector<LossFrame>* stack) {
+                   const LossOptions& options, std::vector<LossFrame>* stack) {
+  size_t addresses = options.callers - 1;
   for (size_t i = from; i < frames.size(); ++i) {
     const Frame& frame = *frames[i];
     if (frame.role == FrameRole::kMarker || addresses == 0) return true;
     stack->push_back(FrameOf(view, frame));
     if (frame.inlined) continue;
     --addresses;
+    if (options.below_main) continue;
     if (frame.function == "main") break;
     if (IsBelowMain(frame.function)) {
       stack->back().function = "(below main)";
@@ -161,7 +163,7 @@ bool AppendCallers(const ReportView& view, const std::vector<const Frame*>& fram
 }
 
 Loss LossStack(const ReportView& view, StackId stack, format::AllocFunction function,
-               size_t callers) {
+               const LossOptions& options) {
   Loss loss;
   loss.site_stack = stack;
   loss.allocator = function;
@@ -181,7 +183,7 @@ Loss LossStack(const ReportView& view, StackId stack, format::AllocFunction func
              .object = front.object,
              .function = symbolizer::Demangle(std::string(array))};
   }
-  loss.cut = AppendCallers(view, frames, i, callers - 1, &loss.stack);
+  loss.cut = AppendCallers(view, frames, i, options, &loss.stack);
   return loss;
 }
 
@@ -194,7 +196,7 @@ LossList CollectLosses(const ReportView& view, const LossOptions& options) {
   absl::flat_hash_map<std::string, size_t> by_key;
   const auto add = [&](StackId stack, format::AllocFunction function, LeakKind kind,
                        uint64_t bytes, uint64_t blocks, uint64_t indirect_bytes) {
-    Loss loss = LossStack(view, stack, function, options.callers);
+    Loss loss = LossStack(view, stack, function, options);
     loss.kind = kind;
     const auto [at, is_new] = by_key.try_emplace(KeyOf(loss, most_addresses), list.losses.size());
     if (is_new) list.losses.push_back(std::move(loss));

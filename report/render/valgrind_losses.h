@@ -62,6 +62,7 @@ inline constexpr size_t kMostCallers = 500;  // Valgrind's own limit for --num-c
 struct LossOptions {
   size_t callers = kMostCallers;  // code addresses; inlined frames come on top of that
   LeakResolution resolution = LeakResolution::kHigh;
+  bool below_main = false;  // --show-below-main: what runs main, too
 };
 
 struct LossList {
@@ -87,15 +88,15 @@ LossList CollectLosses(const ReportView& view, const LossOptions& options);
 
 // The stack of an allocation by `function`, as Valgrind would print it.
 Loss LossStack(const ReportView& view, StackId stack, format::AllocFunction function,
-               size_t callers);
+               const LossOptions& options = {});
 
 // The function that stands in for one of the program's, as the innermost frame.
 LossFrame TracerFrame(const Analysis& analysis, absl::string_view function);
-// frames[from] and those that called it, as many as Valgrind would show: `addresses` more, and none
-// behind main, or behind the first of those that run it, which is "(below main)". True: the stack
-// goes on behind them.
+// frames[from] and those that called it, as many as Valgrind would show behind the one that is in
+// `stack`: none behind main, or behind the first of those that run it, which is "(below main)".
+// True: the stack goes on behind them.
 bool AppendCallers(const ReportView& view, const std::vector<const Frame*>& frames, size_t from,
-                   size_t addresses, std::vector<LossFrame>* stack);
+                   const LossOptions& options, std::vector<LossFrame>* stack);
 
 // "0x48417B4: malloc (in /usr/lib/x.so)", "0x109186: make (a.c:6)"; harmless to print.
 std::string LossFrameText(const LossFrame& frame);

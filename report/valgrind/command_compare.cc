@@ -73,8 +73,7 @@ absl::StatusOr<int> RunCompare(const CompareFlags& flags) {
   std::vector<render::Loss> allocated;
   if (analysis.process.forked) {
     for (const Site* site : (*trace)->view().sites()) {
-      allocated.push_back(render::LossStack((*trace)->view(), site->stack, site->function,
-                                            render::kMostCallers));
+      allocated.push_back(render::LossStack((*trace)->view(), site->stack, site->function));
     }
   }
   const Comparison comparison = Compare(analysis, here, *there, allocated);

@@ -146,8 +146,9 @@ class Driver {
     render::LossOptions how;
     how.callers = options_.callers;
     how.resolution = options_.resolution;
+    how.below_main = options_.below_main;
     render::LossList losses = render::CollectLosses((*trace)->view(), how);
-    std::vector<render::FreeError> free_errors = FreeErrors((*trace)->view());
+    std::vector<render::FreeError> free_errors = FreeErrors((*trace)->view(), how);
     suppressions_.Apply((*trace)->view(), &losses, &free_errors);
     render::ValgrindStyle style = Style((*trace)->view());
     style.free_errors = std::move(free_errors);
@@ -198,8 +199,9 @@ class Driver {
     return status;
   }
 
-  std::vector<render::FreeError> FreeErrors(const render::ReportView& view) const {
-    std::vector<render::FreeError> errors = render::CollectFreeErrors(view, options_.callers);
+  std::vector<render::FreeError> FreeErrors(const render::ReportView& view,
+                                            const render::LossOptions& how) const {
+    std::vector<render::FreeError> errors = render::CollectFreeErrors(view, how);
     if (!options_.mismatched_frees) {
       std::erase_if(
           errors, [](const auto& one) { return one.kind == render::FreeError::Kind::kMismatched; });

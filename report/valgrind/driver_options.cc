@@ -61,7 +61,6 @@ constexpr absl::string_view kIgnored[] = {
     "--run-cxx-freeres",
     "--run-libc-freeres",
     "--scheduling-quantum",
-    "--show-below-main",
     "--show-emwarns",
     "--show-error-list",
     "--show-realloc-size-zero",
@@ -155,6 +154,8 @@ class OptionReader {
     } else if (name == "--num-callers") {
       status = Number(1, static_cast<int>(render::kMostCallers),
                       [&](int n) { options_.callers = static_cast<size_t>(n); });
+    } else if (name == "--show-below-main") {
+      status = YesNo([&](bool yes) { options_.below_main = yes; });
     } else if (name == "--suppressions") {
       if (value_.empty()) return Wrong(word, "a file");
       options_.suppressions.push_back(value_);
@@ -398,6 +399,7 @@ Options, as Valgrind has them:
                                  gobject, gslice; all (default); none
   --leak-resolution=HOW          low, med, high (default)
   --num-callers=N                Frames of a stack (12)
+  --show-below-main=YES          yes: the frames that run main, too
   --suppressions=FILE            Leave these leaks and errors out; repeatable
   --default-suppressions=YES     no: the C and C++ runtime's own too
   --gen-suppressions=WHAT        no (default), all: print suppressions

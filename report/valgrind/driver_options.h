@@ -31,6 +31,7 @@ struct DriverOptions {
   leak::HeuristicSet heuristics = leak::kAllHeuristics;
   render::LeakResolution resolution = render::LeakResolution::kHigh;
   size_t callers = 12;
+  bool below_main = false;
   std::vector<std::string> suppressions;
   bool default_suppressions = true;
   GenSuppressions gen_suppressions = GenSuppressions::kNo;

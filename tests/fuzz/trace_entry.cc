@@ -170,7 +170,7 @@ size_t RenderEverything(const AnalyzedTrace& trace) {
   check("dhat", "\n", [&](words::Sink& out) { RenderDhat(*view, out); });
   const render::LossList losses = CollectLosses(*view, {});
   render::ValgrindStyle style;
-  style.free_errors = CollectFreeErrors(*view, 12);
+  style.free_errors = CollectFreeErrors(*view, {.callers = 12});
   check("valgrind", "\n", [&](words::Sink& out) {
     (void)RenderValgrindText(*view, losses, style, out);  // an error where there was no scan
     RenderFreeErrors(*view, style, out);

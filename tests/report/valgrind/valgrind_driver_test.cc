@@ -95,6 +95,12 @@ TEST(DriverOptionsTest, KindsAreSets) {
   EXPECT_EQ(OptionsOf({"--show-possibly-lost=no"}).show, LeakKindSet::Of(LeakKind::kDefinite));
 }
 
+TEST(DriverOptionsTest, WhatRunsMainIsShownWhereItIsAskedFor) {
+  EXPECT_FALSE(OptionsOf({}).below_main);
+  EXPECT_TRUE(OptionsOf({"--show-below-main=yes"}).below_main);
+  EXPECT_FALSE(OptionsOf({"--show-below-main=yes", "--show-below-main=no"}).below_main);
+}
+
 TEST(DriverOptionsTest, WhatHasNoMeaningHereIsNoted) {
   const DriverOptions options = OptionsOf({"--track-origins=yes", "--undef-value-errors=no", "-s"});
   EXPECT_EQ(options.ignored.size(), 3u);
@@ -128,7 +134,7 @@ TEST(DriverOptionsTest, HelpNamesEveryOptionThatIsTaken) {
   for (const char* name :
        {"--help", "--version", "--quiet", "--verbose", "--tool=", "--leak-check=",
         "--show-leak-kinds=", "--errors-for-leak-kinds=", "--show-reachable=",
-        "--show-possibly-lost=", "--leak-check-heuristics=", "--leak-resolution=", "--num-callers=", "--suppressions=",
+        "--show-possibly-lost=", "--leak-check-heuristics=", "--leak-resolution=", "--num-callers=", "--show-below-main=", "--suppressions=",
         "--default-suppressions=", "--gen-suppressions=", "--error-exitcode=", "--log-file=",
         "--log-fd=", "--xml=", "--xml-file=", "--xml-fd=", "--xml-user-comment=",
         "--trace-children=", "--trace-children-skip=", "--trace-children-skip-by-arg=", "--child-silent-after-fork="}) {
@@ -155,7 +161,7 @@ TEST(DriverOptionsTest, TheManualPageExplainsWhatHelpNames) {
     for (const char c : (*it)[2].str()) name += c == '-' ? "\\-" : std::string(1, c);
     EXPECT_THAT(page.str(), HasSubstr(name));
   }
-  EXPECT_EQ(options, 28);
+  EXPECT_EQ(options, 29);
 }
 
 }  // namespace

@@ -74,11 +74,12 @@ TEST(ValgrindLossesTest, StacksBeginWithWhatAllocatesAndEndWithMain) {
   EXPECT_EQ(table[1].ip, table[2].ip);  // inlined
 }
 
-std::vector<std::string> FunctionsShown(const std::vector<Step>& steps) {
+std::vector<std::string> FunctionsShown(const std::vector<Step>& steps,
+                                        const LossOptions& options = {}) {
   MadeUp made_up;
   made_up.AddSite(made_up.Stack(steps), 1, 8, 1);
   const ReportView view = made_up.View();
-  const LossList list = CollectLosses(view, {});
+  const LossList list = CollectLosses(view, options);
   std::vector<std::string> functions;
   for (const Loss& loss : list.losses) {
     EXPECT_FALSE(loss.cut);
@@ -96,12 +97,21 @@ TEST(ValgrindLossesTest, StacksWithoutMainEndWithTheFirstFrameBelowIt) {
   EXPECT_THAT(FunctionsShown({{"AtExit", "a.c", 1}, Libc("exit"), Libc("__libc_start_call_main"),
                               Libc("__libc_start_main_impl"), {"_start", "", 0}}),
               ElementsAre("malloc", "AtExit", "exit", "(below main)"));
-  EXPECT_THAT(FunctionsShown({{"Construct", "a.c", 1}, {"call_init", "libc-start.c", 145, kLibc, true},
+  EXPECT_THAT(FunctionsShown({{"Construct", "a.c", 1},
+                              {"call_init", "libc-start.c", 145, kLibc, true},
                               Libc("__libc_start_main_impl"), {"_start", "", 0}}),
               ElementsAre("malloc", "Construct", "call_init", "__libc_start_main_impl",
                           "(below main)"));
   EXPECT_THAT(FunctionsShown({{"f", "a.c", 1}, {"main", "a.c", 2}, Libc("__libc_start_call_main")}),
               ElementsAre("malloc", "f", "main"));
+}
+
+TEST(ValgrindLossesTest, AllFramesBelowMainAreShownWhereTheyAreAskedFor) {
+  const LossOptions all = {.below_main = true};
+  EXPECT_THAT(FunctionsShown({{"f", "a.c", 1}, {"main", "a.c", 2}, Libc("__libc_start_call_main"),
+                              Libc("__libc_start_main_impl"), {"_start", "", 0}}, all),
+              ElementsAre("malloc", "f", "main", "__libc_start_call_main",
+                          "__libc_start_main_impl", "_start"));
 }
 
 TEST(ValgrindLossesTest, NumCallersCountsAddressesAndMergesWhatLooksTheSame) {
