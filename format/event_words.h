@@ -60,9 +60,8 @@ enum class AllocFunction : uint8_t {
   kPoolAlloc = 10, kBlockAlloc = 11,
 };
 
-// kWideAlloc: whatever does not fit the short form: 4 GiB and more, aligned functions,
-// reallocarray, blocks the allocator mapped for themselves. That of realloc and reallocarray
-// is the result of the kReallocIntent before it, as a kRealloc is.
+// kWideAlloc: whatever does not fit the short form: 4 GiB and more, aligned functions, blocks with
+// a mapping of their own, reallocarray; as a kRealloc, if the function is one of that kind.
 //   word 1  slot:32 | alignment log2:8 << 32 | WideFlags:8 << 40
 //   word 2  requested bytes
 //   word 3  usable bytes, 0 if not known
