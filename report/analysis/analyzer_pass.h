@@ -65,7 +65,8 @@ class AnalyzerPass {
         fault_matcher_(reader, stacks, selection.range),
         page_snapshots_(reader, selection.range, jobs_ > 1),
         timeline_(selection.range.from_ns),
-        leaks_(reader, stacks, options.leaks, selection.range, options.leak_observer) {}
+        leaks_(reader, stacks, options.leaks, selection.range, options.leak_observer,
+               options.stop) {}
 
   // The functions that EventOrder calls.
   void Started(size_t stream, uint32_t thread) {

@@ -118,7 +118,7 @@ void AnalyzerPass::Finish(Analysis* analysis) {
     stopped_at_ns_ = window_begin_ns_;
   }
   if (stopped_at_ns_ != UINT64_MAX) stopped_ns_ += end - std::min(end, stopped_at_ns_);
-  analysis->coverage.interrupted = interrupted_;
+  analysis->coverage.interrupted = interrupted_ || leaks_.stopped();
   analysis->coverage.read_share = read_share_;
   analysis->coverage.stops = stops_;
   analysis->coverage.stopped_ns = stopped_ns_;

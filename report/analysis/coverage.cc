@@ -163,7 +163,7 @@ bool InterruptedBehindTheEvents(const Analysis& analysis) {
   // An interruption among the events has ended the range at one of them.
   const Coverage& coverage = analysis.coverage;
   const uint64_t end_ns = coverage.live_until_ns != 0 ? coverage.live_until_ns : UINT64_MAX;
-  return coverage.interrupted && analysis.range.from_ns == 0 && analysis.range.to_ns == end_ns;
+  return coverage.interrupted && analysis.range.to_ns == end_ns;
 }
 
 std::string InterruptionText(const Analysis& analysis) {

@@ -23,7 +23,8 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis);
 void FillEnd(const TraceMetadata& metadata, bool events_after_end, ProcessInfo* process);
 
 // Whether a reading that was interrupted had come to the last event. What it then had not found out
-// is which frees of no live block were of blocks that had been freed before.
+// is which frees of no live block were of blocks that had been freed before; and of a fork child,
+// perhaps, which memory was free at its last scan.
 bool InterruptedBehindTheEvents(const Analysis& analysis);
 
 // "the reading was interrupted: this is of the first 41.7 % of the events, up to 1.204 s"; empty

@@ -92,7 +92,8 @@ void HeapGraphBuilder::Word(const ScanRegion& region, uint64_t address, uint64_t
   } else if (region.use != format::ScanRegionUse::kRoot &&
              !InHint(format::ScanHint::kRootRegion, address) &&
              !InHint(format::ScanHint::kProgramBreak, address)) {
-    is_beside_blocks = basis_.all_roots && region.use == format::ScanRegionUse::kTerritory;
+    is_beside_blocks = basis_.all_roots && region.use == format::ScanRegionUse::kTerritory &&
+                       (basis_.allocated == nullptr || !basis_.allocated->HasWord(address));
     if (!is_beside_blocks) return;
   }
   if ((region_is_libc_ || (is_beside_blocks && basis_.is_glibc)) &&

@@ -22,6 +22,7 @@
 #include <span>
 #include <vector>
 
+#include "report/leak/allocated_ranges.h"
 #include "report/leak/block_index.h"
 #include "report/leak/heuristics.h"
 #include "report/leak/scan_reader.h"
@@ -97,6 +98,8 @@ struct GraphBasis {
   // Words of the heap outside of known blocks are roots as well, because there are blocks that
   // the trace does not know.
   bool all_roots = false;
+  // But not words that these had: where they are, no such block can be. May be null.
+  const AllocatedRanges* allocated = nullptr;
   bool is_glibc = true;  // the allocator whose heap it is
   // By HeldBlock::site: its blocks may have been freed; may be shorter.
   std::vector<bool> freed_unseen;

@@ -45,12 +45,13 @@ bool IsMissing(const ScanRegion& region) {
 }  // namespace
 
 LeakCheck::LeakCheck(TraceReader* reader, const StackTable* stacks, const LeakOptions& options,
-                     Range range, Observer observer)
+                     Range range, Observer observer, std::function<bool()> stop)
     : reader_(reader),
       stacks_(stacks),
       options_(options),
       range_(range),
       observer_(std::move(observer)),
+      stop_(std::move(stop)),
       records_(stacks, options.resolution) {
   for (const uint32_t number : ScanNumbers(*reader)) {
     const Scan scan = ReadScan(*reader, number, nullptr, /*only_begin=*/true);
@@ -130,9 +131,11 @@ void LeakCheck::Classify(const HeapModel& model, Scan& scan, LeakScan* found) {
   const bool usable_sizes = std::any_of(
       scan.hints.begin(), scan.hints.end(),
       [](const ScanHintRange& hint) { return hint.kind == format::ScanHint::kUsableSizes; });
+  const AllocatedRanges* const allocated = AllocatedBefore(scan, unseen);
   HeapGraphBuilder builder(
       BlockIndex(model.CopyLive(), usable_sizes), heuristics, scan,
       {.all_roots = !WhyBlocksAreUnknown(unseen).empty(),
+       .allocated = allocated,
        .is_glibc = reader_->metadata().process.allocator != format::AllocatorKind::kOther,
        .freed_unseen = unseen.MayHaveFreed(sites, *stacks_)});
   Scan again = ReadScan(*reader_, scan.number, &builder);
@@ -140,7 +143,7 @@ void LeakCheck::Classify(const HeapModel& model, Scan& scan, LeakScan* found) {
   if (has_glib) FindGLibBlocks(options_.heuristics, &graph);
   Marks marks = Mark(graph, options_.leader_by_sequence);
   records_.Fill(graph, marks, sites, found);
-  Explain(scan, unseen, found);
+  Explain(scan, unseen, allocated != nullptr, found);
   if (model.has_doubts()) {
     found->notes.emplace_back("the order of some events at that time could not be found: blocks of "
                               "these may count as live, or as freed, wrongly");
@@ -169,11 +172,30 @@ bool LeakCheck::HasGLib() const {
   });
 }
 
+// Where the process had blocks up to the scan, if that tells where no unknown block is; else null.
+// Only of the parent's blocks it does: they were there when the first of these was allocated. A
+// trace of an older version does not tell which events came before the scan.
+const AllocatedRanges* LeakCheck::AllocatedBefore(const Scan& scan, const UnseenCode& unseen) {
+  if (!IsForkChild() || !WhyOwnBlocksAreUnknown(unseen).empty() ||
+      reader_->metadata().process.stamp_rule != format::StampRule::kChangeOfOwner) {
+    return nullptr;
+  }
+  if (!history_.has_value()) history_.emplace(reader_, stop_);
+  return history_->UpTo(scan.begin.ticks & format::kTickMask);
+}
+
+bool LeakCheck::IsForkChild() const {
+  return (reader_->header().flags & format::kFileForked) != 0;
+}
+
 // Blocks that are in the heap and not in the trace: empty if there are none.
 std::string LeakCheck::WhyBlocksAreUnknown(const UnseenCode& unseen) const {
-  if ((reader_->header().flags & format::kFileForked) != 0) {
-    return "blocks of the parent process are not known here";
-  }
+  if (IsForkChild()) return "blocks of the parent process are not known here";
+  return WhyOwnBlocksAreUnknown(unseen);
+}
+
+// The same of blocks that the process has allocated itself.
+std::string LeakCheck::WhyOwnBlocksAreUnknown(const UnseenCode& unseen) const {
   if (reader_->window_begin_ns() != 0) {
     return "blocks from before the recorded window are not known";
   }
@@ -199,7 +221,8 @@ bool LeakCheck::EventsAreDamaged(bool after_last_event) const {
 }
 
 // Notes what was not scanned, and what else a reader must know to believe the rest.
-void LeakCheck::Explain(const Scan& scan, const UnseenCode& unseen, LeakScan* found) const {
+void LeakCheck::Explain(const Scan& scan, const UnseenCode& unseen, bool knows_allocated,
+                        LeakScan* found) const {
   const auto note = [&](std::string_view text) { found->notes.emplace_back(text); };
   if (!scan.begin.note.empty()) note(scan.begin.note);
   uint64_t unparked = 0;
@@ -237,8 +260,12 @@ void LeakCheck::Explain(const Scan& scan, const UnseenCode& unseen, LeakScan* fo
                       " could not be read: what they point to may count as lost"));
   }
   if (const std::string why = WhyBlocksAreUnknown(unseen); !why.empty()) {
-    note(absl::StrCat(why, ": all of the heap outside of known blocks was taken for roots, so "
-                      "that less counts as lost than may be"));
+    note(absl::StrCat(
+        why, ": ",
+        knows_allocated
+            ? "the heap was taken for roots where this process has never had a block itself"
+            : "all of the heap outside of known blocks was taken for roots",
+        ", so that less counts as lost than may be"));
   }
   found->allocations_unseen = !unseen.who_allocates().empty();
   if (found->frees_unseen = !unseen.who_frees().empty(); found->frees_unseen) {
