@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <utility>
 
 #include "report/analysis/coverage.h"
 #include "report/trace/packer.h"
@@ -198,10 +199,14 @@ TEST(LeakScanTest, OfASampleSaysThatNothingIsKnown) {
   EXPECT_THAT(scan.failure, testing::HasSubstr("sample"));
 }
 
-TEST(LeakScanTest, WhereBlocksAreUnknownTheHeapIsARoot) {
+TraceBuilder::Options Forked() {
   TraceBuilder::Options options = World::Exact();
   options.file_flags = format::kFileForked;
-  World world(options);
+  return options;
+}
+
+TEST(LeakScanTest, WhereBlocksAreUnknownTheHeapIsARoot) {
+  World world(Forked());
   world.Block(kA, 32).Block(kB, 32);
   world.In(World::kHeap + 0x8000, kA);
   const LeakScan& scan = world.Check();
@@ -210,11 +215,106 @@ TEST(LeakScanTest, WhereBlocksAreUnknownTheHeapIsARoot) {
   EXPECT_THAT(scan.notes, testing::Contains(testing::HasSubstr("parent process")));
 }
 
+// A parent's block cannot be where the child has had one. With a realloc that leaves the block
+// where it was, one that shrinks a block of the parent's, and a block that came after the scan.
+TEST(LeakScanTest, WhereAForkChildHadABlockItselfTheHeapIsNoRoot) {
+  World world(Forked());
+  const uint64_t freed = World::kHeap + 0x8000, shrunk = World::kHeap + 0x9000,
+                 parents = World::kHeap + 0xa000, later = World::kHeap + 0xb000;
+  auto& main = world.trace.Thread(1, 4242, "main");
+  main.At(500).Malloc(freed, 512).Free(freed).Malloc(shrunk, 512).Realloc(shrunk, shrunk, 16)
+      .Realloc(parents, parents, 16);
+  for (uint64_t i = 0; i < 5; ++i) world.Block(kA + 64 * i, 32);
+  world.In(freed, kA).In(shrunk + 64, kA).In(freed + 512, kA + 64).In(shrunk - 8, kA + 128);
+  world.In(parents + 64, kA + 192).In(later, kA + 256);
+  main.At(World::kScanNs + 1000).Malloc(later, 64);
+  const LeakScan& scan = world.Check();
+  EXPECT_EQ(world.KindOf(kA), kDefinite);
+  for (uint64_t i = 1; i < 5; ++i) EXPECT_EQ(world.KindOf(kA + 64 * i), kReachable) << i;
+  EXPECT_EQ(world.KindOf(shrunk), kDefinite);
+  EXPECT_THAT(scan.notes, testing::Contains(testing::AllOf(testing::HasSubstr("parent process"),
+                                                           testing::HasSubstr("has never had"))));
+}
+
+// Free memory of the child's may hold blocks that it is not known to have allocated.
+TEST(LeakScanTest, WhereMoreIsUnknownThanAParentsBlocksAllOfTheHeapIsARoot) {
+  enum class Why { kUnseen, kLost, kDeepbind, kOlder, kNone };
+  for (const Why why : {Why::kUnseen, Why::kLost, Why::kDeepbind, Why::kOlder, Why::kNone}) {
+    SCOPED_TRACE(static_cast<int>(why));
+    TraceBuilder::Options options = Forked();
+    if (why == Why::kOlder) options.stamp_rule = format::StampRule::kUnknown;
+    World world(options);
+    const uint64_t freed = World::kHeap + 0x8000;
+    auto& main = world.trace.Thread(1, 4242, "main");
+    if (why == Why::kLost) main.Dropped(1);
+    main.At(500).Malloc(freed, 512).Free(freed);
+    world.Block(kA, 32).In(freed, kA);
+    if (why == Why::kUnseen) world.scan.Hint(ScanHint::kAllocatesUnseen, 0x900000, 0x910000);
+    if (why == Why::kDeepbind) {
+      world.trace.Note("deep.so was opened with RTLD_DEEPBIND: what it allocates and frees by "
+                       "libc's malloc is not in this trace");
+    }
+    const LeakScan& scan = world.Check();
+    EXPECT_EQ(world.KindOf(kA), why == Why::kNone ? kDefinite : kReachable);
+    if (why == Why::kNone) continue;
+    EXPECT_THAT(scan.notes, testing::Contains(testing::HasSubstr("all of the heap outside of")));
+  }
+}
+
+// What libc gave is no business of mappings that the program made where such a block had been.
+TEST(LeakScanTest, WhereAForkChildHadAMappedBlockIsARootStill) {
+  World world(Forked());
+  const uint64_t mapped = World::kHeap + 0x100000;
+  auto& main = world.trace.Thread(1, 4242, "main");
+  main.At(500).Wide(format::AllocFunction::kMalloc, mapped, 1 << 18, 0, 0, 0, format::kWideMapped);
+  main.Free(mapped);
+  world.Block(kA, 32).In(mapped, kA);
+  world.Check();
+  EXPECT_EQ(world.KindOf(kA), kReachable);
+}
+
+TEST(LeakScanTest, OfAForkChildEachScanKnowsWhatWasAllocatedBefore) {
+  TraceBuilder trace(Forked());
+  const uint64_t later = World::kHeap + 0x8000;
+  trace.Thread(1, 4242, "main").At(1000).Malloc(kA, 32).At(1'500'000).Malloc(later, 64).Free(later);
+  for (uint32_t i = 1; i <= 2; ++i) {
+    ScanBuilder scan(i, trace.TicksAt(i * 1'000'000));
+    const uint32_t heap = scan.Region(ScanRegionKind::kHeap, ScanRegionUse::kTerritory,
+                                      World::kHeap, World::kHeap + 0x1000000, "[heap]");
+    scan.Word(heap, later, kA).Done().AddTo(&trace);
+  }
+  trace.End(0, 3'000'000);
+  const std::string bytes = trace.Build();
+  for (const std::string& each : {bytes, Packed(bytes)}) {
+    const Analysis analysis = Analyze(each).analysis;
+    ASSERT_EQ(analysis.leak_scans.size(), 2u);
+    EXPECT_EQ(Total(analysis.leak_scans[0], kReachable).blocks, 1u);
+    EXPECT_EQ(Total(analysis.leak_scans[1], kDefinite).blocks, 1u);
+  }
+}
+
+// It is asked at each of the trace's blocks, behind the last event too.
+TEST(LeakScanTest, OfAForkChildAnInterruptedReadingSaysSo) {
+  World world(Forked());
+  const uint64_t freed = World::kHeap + 0x8000;
+  world.trace.Thread(1, 4242, "main").At(500).Malloc(freed, 512).Free(freed);
+  world.Block(kA, 32).In(freed, kA);
+  const std::string bytes = world.Bytes();
+  AnalyzeOptions options;
+  int asked = 0, all = 0;
+  options.stop = [&] { return ++asked == all; };
+  EXPECT_EQ(Total(Analyze(bytes, options).analysis.leak_scans.at(0), kDefinite).blocks, 1u);
+  all = std::exchange(asked, 0);
+  const Analysis part = Analyze(bytes, options).analysis;
+  EXPECT_TRUE(part.coverage.interrupted);
+  EXPECT_TRUE(InterruptedBehindTheEvents(part));
+  EXPECT_EQ(Total(part.leak_scans.at(0), kReachable).blocks, 1u);
+}
+
 // Free chunks are linked by the addresses of their headers, of which each lies in the block before it.
 TEST(LeakScanTest, WhereTheHeapIsARootChunkHeadersInItAreNoPointers) {
   for (const auto allocator : {format::AllocatorKind::kGlibc, format::AllocatorKind::kOther}) {
-    TraceBuilder::Options options = World::Exact();
-    options.file_flags = format::kFileForked;
+    TraceBuilder::Options options = Forked();
     options.allocator = allocator;
     World world(options);
     world.Block(kA, 24).Block(kB, 40).Block(kC, 39);
