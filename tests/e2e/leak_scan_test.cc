@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <string>
 #include <thread>
 #include <utility>
@@ -129,6 +130,91 @@ TEST_F(LeakScanTest, AForkChildWhoseArenaGrows) {
   ASSERT_EQ(scans_[0].state, LeakScan::State::kDone) << scans_[0].failure;
   EXPECT_EQ(scans_[0].totals[static_cast<size_t>(report::LeakKind::kDefinite)].blocks, 60u);
   EXPECT_EQ(scans_[0].totals[static_cast<size_t>(report::LeakKind::kPossible)].blocks, 0u);
+}
+
+// As frameworks of tests do that fork for each: the child loses a list, and has freed a table of
+// pointers to it, which hid that. What a block of its parent's leads to is there still. Where the
+// child may have blocks that nobody knows, freed memory keeps what it leads to.
+TEST_F(LeakScanTest, WhatAForkChildHasFreedKeepsNothing) {
+  const std::string program = Compile(directory_, "forked", R"(
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern void* __libc_malloc(size_t bytes);
+struct node { struct node* next; char data[200]; };
+static void** parents;
+static void* volatile sink;
+
+static __attribute__((noinline)) void clean_the_stack(void) {
+  volatile char frames[32 << 10];
+  for (size_t i = 0; i < sizeof(frames); ++i) frames[i] = 0;
+}
+
+static __attribute__((noinline)) void lose(void) {
+  struct node* head = NULL;
+  for (int i = 0; i < 20; ++i) {
+    struct node* const node = calloc(1, sizeof(*node));
+    node->next = head;
+    head = node;
+  }
+  void** const table = malloc(64 * sizeof(void*));
+  for (int i = 0; i < 64; ++i) table[i] = head;
+  sink = table;
+  free(sink);
+  sink = NULL;
+}
+
+static __attribute__((noinline)) void keep(void) {
+  parents[7] = malloc(777);
+  free(parents[8]);  // the parent's; then it is the child's
+  void** const own = malloc(1000);
+  memset(own, 0, 1000);
+  own[50] = malloc(778);
+  parents[8] = own;
+}
+
+int main(int argc, char** argv) {
+  const char how = argc > 1 ? argv[1][0] : 'f';
+  parents = calloc(64, sizeof(void*));
+  parents[8] = calloc(1, 1000);
+  const pid_t child = how == 'x' ? 0 : fork();
+  if (child == 0) {
+    if (how == 'u') sink = __libc_malloc(10);
+    lose();
+    keep();
+    clean_the_stack();
+    exit(0);
+  }
+  waitpid(child, NULL, 0);
+  printf("%d\n", (int)child);
+  return 0;
+}
+)");
+  for (const std::string how : {"forked", "x: not at all", "unseen"}) {
+    SCOPED_TRACE(how);
+    const TempDir traces;
+    const Command command{.arguments = {program, how}, .timeout_seconds = 60};
+    const Result run = RunCommand(Traced(command, traces.path()));
+    ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+    Load(TraceOf(traces.path(), "forked", how[0] == 'x' ? run.pid : std::stoi(run.out)));
+    ASSERT_EQ(scans_.size(), 1u);
+    ASSERT_EQ(scans_[0].state, LeakScan::State::kDone) << scans_[0].failure;
+    std::map<LeakKind, uint64_t> of_list;
+    for (const report::LossRecord& record : scans_[0].records) {
+      if (record.bytes == 208 * record.blocks) of_list[record.kind] += record.blocks;
+    }
+    const bool unseen = how == "unseen";
+    using Blocks = std::map<LeakKind, uint64_t>;
+    EXPECT_EQ(of_list, unseen ? Blocks({{LeakKind::kReachable, 20}})
+                              : Blocks({{LeakKind::kDefinite, 1}, {LeakKind::kIndirect, 19}}));
+    ExpectKinds(scans_[0], "expect 777 reachable expect 1000 reachable expect 778 reachable");
+    const std::string notes = absl::StrJoin(scans_[0].notes, "; ");
+    EXPECT_EQ(notes.find("has never had a block itself") != notes.npos, how == "forked") << notes;
+    EXPECT_EQ(notes.find("all of the heap outside of known blocks") != notes.npos, unseen) << notes;
+  }
 }
 
 // They block all signals, and are not waited for: they never run the program's code.
