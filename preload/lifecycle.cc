@@ -82,11 +82,11 @@ bool Start() {
     g_process.mode.store(Mode::kOff, std::memory_order_release);
     return false;
   }
-  // The switch first: who finds it 0 in a process that is recording is in a fork child.
-  const bool stopped = g_process.stopped_by_program.load(std::memory_order_relaxed);
-  g_switch.recording.store(stopped ? kRecordStopped : kRecordAll, std::memory_order_release);
+  // The mode first: what is forked in between is a fork child, and finds out by it.
   Mode starting = Mode::kStarting;  // or it has ended already
   g_process.mode.compare_exchange_strong(starting, Mode::kRecording, std::memory_order_acq_rel);
+  const bool stopped = g_process.stopped_by_program.load(std::memory_order_relaxed);
+  g_switch.recording.store(stopped ? kRecordStopped : kRecordAll, std::memory_order_release);
   if (g_switch.start_missed_events.load(std::memory_order_relaxed) != 0) CountMissedEvent();
   return true;
 }
