@@ -91,11 +91,11 @@ std::string BetterName(const SymbolTable& symbols, const SymbolTable::Symbol& sy
   }
   // A library's function under its public name: "malloc", which the source calls "__libc_malloc";
   // "xmlNewParserCtxt", an alias of "xmlNewParserCtxt__internal_alias", which is local. So it is
-  // named alike with and without debug files, and as Valgrind names it.
+  // named alike with and without debug files. Again not another one with the same code.
   if (!symbol.IsPublicFunction() || symbol.name.starts_with("__")) return "";
-  return function.starts_with("_") || symbols.HasLocalFunction(symbol.address, function)
-             ? symbol.name
-             : "";
+  const bool is_alias = function.find(symbol.name) != std::string_view::npos &&
+                        symbols.HasLocalFunction(symbol.address, function);
+  return function.starts_with("_") || is_alias ? symbol.name : "";
 }
 
 // Fills what the debug information left open in the frames of one address.

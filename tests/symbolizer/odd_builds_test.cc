@@ -214,7 +214,9 @@ TEST_F(OddBuildsTest, AFunctionWithAPublicAliasHasThatNameWithAndWithoutDebugInf
                "    __attribute__((alias(\"make__internal_alias\"), visibility(\"default\")));\n"
                "__attribute__((noinline)) int twice(volatile int *p) { return *p * 2; }\n"
                "extern __typeof(twice) also_twice __attribute__((alias(\"twice\")));\n"
-               "int use(int n) { return make__internal_alias(&n) + twice(&n); }\n");
+               "static __attribute__((noinline, used)) int load(volatile int *p) { return *p * 3; }\n"
+               "extern __typeof(load) start __attribute__((alias(\"load\")));\n"
+               "int use(int n) { return make__internal_alias(&n) + twice(&n) + load(&n); }\n");
   Run("gcc -g -O1 -shared -fPIC p.c -o whole && strip -g -o stripped whole");
   const auto name_of = [&](const std::string& function, const std::string& file) {
     const ModuleResult result =
@@ -224,6 +226,7 @@ TEST_F(OddBuildsTest, AFunctionWithAPublicAliasHasThatNameWithAndWithoutDebugInf
   EXPECT_EQ(name_of("make", "whole"), "make");
   EXPECT_EQ(name_of("make", "stripped"), "make");
   EXPECT_EQ(name_of("twice", "whole"), "twice") << "both are public: it is the source's";
+  EXPECT_EQ(name_of("load", "whole"), "load") << "as gcc folds it with another function";
 }
 
 // It is another process's.
