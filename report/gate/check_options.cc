@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -52,7 +53,9 @@ absl::Status ParsePolicy(const CheckFlags& flags, GatePolicy* policy) {
   for (const std::string& text : flags.programs) {
     const auto patterns = ParsePrograms(text);
     if (!patterns.ok()) return patterns.status();
-    policy->programs.insert(policy->programs.end(), patterns->begin(), patterns->end());
+    for (const std::string& pattern : *patterns) {
+      if (!absl::c_linear_search(policy->programs, pattern)) policy->programs.push_back(pattern);
+    }
   }
   policy->has_baseline = !flags.baseline.empty();
   policy->missing_evidence_fails = flags.missing_evidence != "report";

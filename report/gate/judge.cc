@@ -226,7 +226,8 @@ void Judging::CountProcesses() {
   // Whoever it was meant for did not run, or has another name now.
   for (const std::string& pattern : policy_.programs) {
     if (std::ranges::any_of(input_.processes, [&](const GateProcess& process) {
-          return process.IsNamedLike(pattern);
+          // What another program took the place of is not looked at.
+          return process.IsNamedLike(pattern) && (!process.replaced || process.scanned);
         })) {
       continue;
     }

@@ -196,6 +196,7 @@ void SpoolFollower::FinishThoseOfForkedChildren(const ProgramEnd* end) {
 
 void SpoolFollower::AddRunning(const TraceHolder& process) {
   const std::string name = absl::StrCat(process.program, " (", process.pid, ")");
+  result_.running_programs.emplace(name, process.program);
   if (!absl::c_linear_search(result_.still_running, name)) result_.still_running.push_back(name);
 }
 

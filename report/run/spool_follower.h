@@ -39,7 +39,7 @@ struct RunResult {
   std::vector<FinishedTrace> traces;
   // "PROGRAM (pid)", their traces are in the spool, or will be.
   std::vector<std::string> still_running;
-  // By these the program, of those whose trace has its name.
+  // By these the program.
   std::map<std::string, std::string> running_programs;
   std::vector<std::string> failures;       // one sentence each
 };

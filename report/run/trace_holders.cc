@@ -17,7 +17,14 @@
 namespace memtrace::report {
 namespace {
 
+// The file name of its executable, as traces have it; or, where that may not be read, its own.
 std::string NameOf(const pressure::KernelFiles& files, uint32_t pid) {
+  char path[PATH_MAX];
+  const ssize_t n = readlink(pressure::ProcPath(pid, "exe").c_str(), path, sizeof(path));
+  if (n > 0) {
+    const absl::string_view file(path, static_cast<size_t>(n));
+    return std::string(Basename(absl::StripSuffix(file, " (deleted)")));
+  }
   const auto name = files.Read(pressure::ProcPath(pid, "comm"));
   return name.ok() ? std::string(absl::StripSuffix(*name, "\n")) : "";
 }

@@ -20,7 +20,7 @@ namespace memtrace::report {
 
 struct TraceHolder {
   uint32_t pid = 0;
-  std::string program;     // as the kernel has it
+  std::string program;     // the file name of its executable
   bool may_write = false;  // it has more of the file than a forked child
 };
 

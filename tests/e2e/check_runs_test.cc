@@ -245,6 +245,8 @@ int main(int argc, char** argv) {
   EXPECT_EQ(check.exit_status, 1) << check.out;
   EXPECT_THAT(check.out, HasSubstr("777 bytes in 1 block definitely lost"));
   EXPECT_THAT(check.out, HasSubstr("no evidence: forks_and_ends ("));
+  const Result others = run({"check", "--run", "--programs", "sh", "--", "sh", "-c", program + "; :"});
+  EXPECT_EQ(others.exit_status, 0) << others.out << others.err;
   const Result recorded = run({"run", "-o", trace, "--", program});
   EXPECT_EQ(recorded.exit_status, 0);
   EXPECT_THAT(recorded.err, HasSubstr("wrote " + trace));

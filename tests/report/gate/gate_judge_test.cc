@@ -355,6 +355,14 @@ TEST(JudgeTest, APatternThatNoProgramHasIsMissingEvidence) {
   EXPECT_EQ(gate.Judge().exit_code(), 2);
   EXPECT_THAT(MissingParts(gate.result),
               ElementsAre("--programs test_*: no process of that name was looked at"));
+  // Another took its place before it was looked at.
+  GateProcess& replaced = gate.input.processes[gate.AddProcess("test_run")];
+  replaced.scanned = false;
+  replaced.replaced = true;
+  EXPECT_EQ(gate.Judge().exit_code(), 2);
+  replaced.scanned = true;
+  EXPECT_EQ(gate.Judge().exit_code(), 0);
+  replaced.scanned = false;
   gate.policy.missing_evidence_fails = false;
   EXPECT_EQ(gate.Judge().exit_code(), 0);
 }
