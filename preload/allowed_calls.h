@@ -13,7 +13,8 @@
 // (nested_section.h). What is counted here last and taken back first may be one too many after a
 // jump, and never one too few.
 //
-// Async-signal-safe. No lock: the holder of an OtherCalls never waits for anybody.
+// Async-signal-safe. No lock: the holder of an OtherCalls waits for nobody but, a tenth of a second,
+// the thread that begins the trace (AwaitStart()), which does without where it gets none.
 
 #ifndef MEMTRACE_PRELOAD_ALLOWED_CALLS_H_
 #define MEMTRACE_PRELOAD_ALLOWED_CALLS_H_

@@ -11,6 +11,7 @@
 #include "preload/exported.h"
 #include "preload/fork_child.h"
 #include "preload/interrupted_fork.h"
+#include "preload/lifecycle.h"
 #include "preload/next_functions.h"
 #include "preload/process_end.h"
 #include "preload/real_allocator.h"
@@ -22,7 +23,10 @@ namespace {
 // A fork child without an event so far has no trace yet; begun now, its own children can
 // name it as their parent.
 void BeginTrace() {
-  if (memtrace::IsInside(memtrace::t_slot.mode)) return;
+  if (memtrace::IsInside(memtrace::t_slot.mode)) {
+    memtrace::AwaitStart();  // by another thread: a handler does not interrupt the one that begins
+    return;
+  }
   const memtrace::Section section;
 }
 

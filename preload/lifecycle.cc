@@ -1,6 +1,10 @@
 #include "preload/lifecycle.h"
 
+#include <limits.h>
+#include <linux/futex.h>
+
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 
 #include "preload/allowed_calls.h"
@@ -44,24 +48,10 @@ ENTERED __attribute__((constructor)) void OnLoad() {
 
 namespace {
 
-// While another thread begins the trace. False: it has taken too long, and nobody waits any more;
-// it may be the other one that waits, for a lock of the loader's that this thread has.
-bool AwaitStart() {
-  constexpr int kMostPauses = 5000;  // with what the kernel adds to each, half a second
-  for (int i = 0; g_switch.starting.load(std::memory_order_acquire) != 0; ++i) {
-    if (i == kMostPauses) g_switch.start_takes_long.store(1, std::memory_order_relaxed);
-    if (g_switch.start_takes_long.load(std::memory_order_relaxed) != 0) {
-      g_switch.start_missed_events.store(1, std::memory_order_relaxed);
-      return false;
-    }
-    if (const OtherCalls calls; calls) {
-      const long pause[2] = {0, 50'000};
-      sys::Call(SYS_nanosleep, reinterpret_cast<long>(pause), 0);
-    } else {
-      for (int spin = 0; spin < 10'000; ++spin) std::atomic_signal_fence(std::memory_order_seq_cst);
-    }
-  }
-  return true;
+long Futex(int operation, uint32_t value, const long* timeout) {
+  return sys::Call(SYS_futex, reinterpret_cast<long>(&g_switch.starting),
+                   operation | FUTEX_PRIVATE_FLAG, static_cast<long>(value),
+                   reinterpret_cast<long>(timeout));
 }
 
 // By the one thread that has set g_switch.starting.
@@ -70,37 +60,72 @@ bool Start() {
   if (g_switch.recording.load(std::memory_order_acquire) != 0) return true;  // done meanwhile
   if (mode == Mode::kOff && IsOffForGood()) return false;  // by a handler, or another thread
   if (mode == Mode::kStarting) {
-    // A fork child of a process of which another thread was in the midst of this.
+    // A fork child of a process of which another thread was in the midst of this, for the first
+    // time: nothing is as it must be.
     g_process.mode.store(Mode::kOff, std::memory_order_release);
     return false;
   }
   // Recording, but the switch is 0: the kernel wiped it, this is a fork child. So is one whose
-  // recording ended, and nothing there says that it did.
+  // recording ended, and nothing there says that it did. What is forked while it begins is one as
+  // well.
   const bool child = mode == Mode::kRecording || mode == Mode::kOff;
-  g_process.mode.store(Mode::kStarting, std::memory_order_release);
+  Mode starting = child ? Mode::kRecording : Mode::kStarting;
+  g_process.mode.store(starting, std::memory_order_release);
   if (!(child ? StartForkChild() : StartProcess())) {
     g_process.mode.store(Mode::kOff, std::memory_order_release);
     return false;
   }
-  // The mode first: what is forked in between is a fork child, and finds out by it.
-  Mode starting = Mode::kStarting;  // or it has ended already
+  // Or it has ended already.
   g_process.mode.compare_exchange_strong(starting, Mode::kRecording, std::memory_order_acq_rel);
   const bool stopped = g_process.stopped_by_program.load(std::memory_order_relaxed);
   g_switch.recording.store(stopped ? kRecordStopped : kRecordAll, std::memory_order_release);
-  if (g_switch.start_missed_events.load(std::memory_order_relaxed) != 0) CountMissedEvent();
+  const uint32_t missed = g_switch.start_missed_events.load(std::memory_order_relaxed);
+  if (missed != 0) CountMissedEvents(missed);
   return true;
 }
 
 }  // namespace
 
+// They sleep until it is done: hundreds that look again and again would leave it no processor.
+bool AwaitStart() {
+  constexpr int kMostPauses = 10;
+  constexpr long kPause[2] = {0, 100'000'000};
+  for (int pauses = 0; g_switch.starting.load(std::memory_order_acquire) != 0;) {
+    if (pauses == kMostPauses) g_switch.start_takes_long.store(1, std::memory_order_relaxed);
+    if (g_switch.start_takes_long.load(std::memory_order_relaxed) != 0) return false;
+    if (const OtherCalls calls; calls) {
+      uint32_t as_yet = kStarting;
+      g_switch.starting.compare_exchange_strong(as_yet, kStartAwaited, std::memory_order_relaxed);
+      pauses += Futex(FUTEX_WAIT, kStartAwaited, kPause) == -ETIMEDOUT;
+    } else {
+      for (int spin = 0; spin < 100'000'000; ++spin) {
+        if (g_switch.starting.load(std::memory_order_relaxed) == 0) break;
+      }
+      ++pauses;
+    }
+  }
+  return true;
+}
+
 bool EnsureRecording() {
-  while (!IsOffForGood() && AwaitStart()) {
+  while (!IsOffForGood()) {
+    if (!AwaitStart()) {
+      if (g_switch.recording.load(std::memory_order_relaxed) != 0) {
+        CountMissedEvent();
+      } else {
+        g_switch.start_missed_events.fetch_add(1, std::memory_order_relaxed);
+      }
+      return false;
+    }
     const SignalsBlocked no_handler;
     const OwnCalls own;
     if (!FindRealAllocator()) return false;  // called back from inside that search
-    if (g_switch.starting.exchange(1, std::memory_order_acq_rel) != 0) continue;
+    uint32_t nobody = 0;
+    if (!g_switch.starting.compare_exchange_strong(nobody, kStarting, std::memory_order_acq_rel))
+      continue;
     const bool started = Start();
-    g_switch.starting.store(0, std::memory_order_release);
+    if (g_switch.starting.exchange(0, std::memory_order_acq_rel) == kStartAwaited && no_handler)
+      Futex(FUTEX_WAKE, INT_MAX, nullptr);
     return started;
   }
   return false;

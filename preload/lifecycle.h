@@ -33,6 +33,10 @@ inline bool IsOffForGood() {
 // True when events are recorded from now on.
 bool EnsureRecording();
 
+// While another thread begins the trace. False: it has taken too long, and nobody waits any more;
+// it may be the other one that waits, for a lock of the loader's that this thread has.
+bool AwaitStart();
+
 // No more events. Told in the trace, if it can still be written.
 void StopRecording(format::RecordingStop why, long error);
 

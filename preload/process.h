@@ -66,10 +66,12 @@ inline bool IsVforkChild() { return g_process.pid != sys::Getpid(); }
 // while it was a vfork child.
 inline long OwnPeakKb(long peak_kb) { return peak_kb > g_process.inherited_peak_kb ? peak_kb : 0; }
 
-inline void CountMissedEvent() {
-  const uint64_t missed = g_process.missed_events.fetch_add(1, std::memory_order_relaxed) + 1;
+inline void CountMissedEvents(uint64_t count) {
+  const uint64_t missed =
+      g_process.missed_events.fetch_add(count, std::memory_order_relaxed) + count;
   g_process.file.status().NoteMissed(missed);
 }
+inline void CountMissedEvent() { CountMissedEvents(1); }
 
 }  // namespace memtrace
 

@@ -212,9 +212,16 @@ bool PrepareAlloc(size_t bytes, const CallSite& site) {
   switch (t_slot.mode) {
     case ThreadMode::kRecording:
       return true;
-    case ThreadMode::kSampling:
+    case ThreadMode::kSampling: {
+      // The call that reached it may have been another one, which was interrupted before it drew,
+      // or jumped out of.
+      const bool was_reached = static_cast<int64_t>(t_slot.until_sample + bytes) <= 0;
+      t_slot.until_sample = DrawDistance(&t_slot.random, g_process.config.sample_bytes);
+      if (!was_reached) return true;
+      if (!TakeBytes(t_slot.until_sample, bytes)) return false;
       t_slot.until_sample = DrawDistance(&t_slot.random, g_process.config.sample_bytes);
       return true;
+    }
     case ThreadMode::kInAllocator:
     case ThreadMode::kInside: {
       if (IsAllocatorsOwnAlloc(site)) return false;

@@ -17,6 +17,8 @@ namespace memtrace {
 
 // ForkSensitivePage::recording, when it is not 0.
 inline constexpr uint32_t kRecordAll = 1, kRecordStopped = 2;
+// ForkSensitivePage::starting, when it is not 0.
+inline constexpr uint32_t kStarting = 1, kStartAwaited = 2;
 
 struct alignas(arch::kPageBytes) ForkSensitivePage {
   // kRecordStopped: by the program (memtrace_stop()); blocks are still told, without stacks.
@@ -28,11 +30,11 @@ struct alignas(arch::kPageBytes) ForkSensitivePage {
   std::atomic<uintptr_t> sharing{0};
   // 1: this process's recording has ended. What it forks finds a 0.
   std::atomic<uint32_t> ended{0};
-  // 1: a thread is about to begin the trace, and others wait for it before their first event, unless
-  // it takes too long.
+  // A thread is about to begin the trace: kStarting, or kStartAwaited when others wait for it before
+  // their first event, which they do unless it takes too long. A futex.
   std::atomic<uint32_t> starting{0};
   std::atomic<uint32_t> start_takes_long{0};
-  // 1: events of before the trace began are missing in it.
+  // So many events of before the trace began are missing in it.
   std::atomic<uint32_t> start_missed_events{0};
   // 1: this is a fork child, and its first thread has given up the state that it had before.
   std::atomic<uint32_t> fork_was_seen{0};

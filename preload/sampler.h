@@ -47,8 +47,9 @@ uint64_t NegativeLog2(uint64_t u);
 // One draw: floor(x) + 1 for x exponential with this mean (inversion: -mean ln u).
 uint64_t DrawDistance(uint64_t* random, uint64_t mean_bytes);
 
-// Takes `bytes` off `until`. True: to be sampled, and `until` is meaningless until it
-// is drawn anew.
+// Takes `bytes` off `until`. True: to be sampled, and `until` is 0 or below it until it is drawn
+// anew: a handler that comes before that finds it reached (PrepareAlloc()). No request of 2^63
+// bytes or more is met, and none is sampled.
 [[gnu::always_inline]] inline bool TakeBytes(uint64_t& until, size_t bytes) {
   return arch::SubtractReaches(until, bytes);
 }

@@ -194,7 +194,10 @@ void SpoolThread(ThreadState& state) {
     state.slots.Restart();
     state.ring.Restart(state.serial, state.sequence, 0);
     state.ring.Open();
-    if (t_slot.state == &state) t_slot.state = nullptr;  // the next event has another one
+    if (t_slot.state == &state) {  // see AbandonThreads(): this event is lost
+      CountMissedEvent();
+      t_slot.state = nullptr;
+    }
     return;
   }
   // A handler that forks, jumps or ends the thread would leave half of a block, or a block

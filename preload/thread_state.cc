@@ -318,8 +318,10 @@ void AbandonThread(ThreadState& state) {
 }
 
 void ForgetParentsState() {
-  // Begun by a handler of pthread_atfork(): then the state is of this process.
-  if (g_switch.recording.load(std::memory_order_relaxed) != 0) return;
+  // Begun by a handler of pthread_atfork(): then the state is of this process, unless it was another
+  // thread, made by the handler.
+  const bool begun = g_switch.recording.load(std::memory_order_relaxed) != 0;
+  if (begun && t_slot.state != nullptr && !t_slot.state->abandoned) return;
   t_slot.state = nullptr;
   g_switch.fork_was_seen.store(1, std::memory_order_relaxed);
 }
@@ -342,7 +344,6 @@ void AbandonThreads() {
   }
   g_threads.store(nullptr, std::memory_order_release);
   g_search.store(nullptr, std::memory_order_relaxed);
-  g_switch.start_missed_events.store(1, std::memory_order_relaxed);
 }
 
 }  // namespace

@@ -41,11 +41,11 @@ inline uint64_t TicksInOrder() {
 // Makes the processor finish all instructions before it, before any behind it begins.
 inline void FinishInstructions() { _mm_lfence(); }
 
-// until -= bytes; was it `bytes` at the most? One read-modify-write whose flags are the
+// until -= bytes; was it `bytes` at the most, both signed? One read-modify-write whose flags are the
 // answer: compilers make five instructions of the comparison and the difference.
 [[gnu::always_inline]] inline bool SubtractReaches(uint64_t& until, uint64_t bytes) {
   bool reached;
-  asm("subq %2, %0" : "+m"(until), "=@ccbe"(reached) : "r"(bytes));
+  asm("subq %2, %0" : "+m"(until), "=@ccle"(reached) : "r"(bytes));
   return reached;
 }
 

@@ -205,25 +205,38 @@ std::vector<uint64_t> AllocatedInChildren(const TempDir& traces, uint64_t bytes,
   return allocated;
 }
 
+struct OfChildren {
+  std::vector<uint64_t> by_threads, by_the_first;  // allocations, of each child
+};
+OfChildren Recorded(const std::string& mode, bool all_recorded) {
+  TempDir traces;
+  const Result run =
+      RunCommand(Traced({.arguments = {TraceePath("forks_into_threads"), mode}}, traces.path()));
+  EXPECT_EQ(run.Outcome(), "exit 0") << run.err;
+  return {AllocatedInChildren(traces, 1777, all_recorded),
+          AllocatedInChildren(traces, 1783, all_recorded)};
+}
+
 // Threads that come while another begins the trace wait for it; and the thread that lives on in a
 // fork child shares nothing with one that was first there.
 TEST(ForkIntoThreadsTest, WhicheverThreadsEventIsFirstInAChild) {
-  TempDir traces;
-  const Result run =
-      RunCommand(Traced({.arguments = {TraceePath("forks_into_threads")}}, traces.path()));
-  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
-  EXPECT_EQ(AllocatedInChildren(traces, 1777, true), std::vector<uint64_t>(12, 800));
-  EXPECT_EQ(AllocatedInChildren(traces, 1783, true), std::vector<uint64_t>(12, 400));
+  for (const char* mode : {"fork", "atfork"}) {
+    const OfChildren found = Recorded(mode, true);
+    EXPECT_EQ(found.by_threads, std::vector<uint64_t>(12, 800)) << mode;
+    EXPECT_EQ(found.by_the_first, std::vector<uint64_t>(12, 400)) << mode;
+  }
+}
+
+// Those that wait leave the processors to the one that begins.
+TEST(ForkIntoThreadsTest, ManyMayBeFirstAtOnce) {
+  EXPECT_EQ(Recorded("many", true).by_threads, std::vector<uint64_t>(1, 300));
 }
 
 // Its first thread finds out by its first event, which is lost, and told as that.
 TEST(ForkIntoThreadsTest, OfAForkThatNobodySawAnEventIsMissing) {
-  TempDir traces;
-  const Result run = RunCommand(
-      Traced({.arguments = {TraceePath("forks_into_threads"), "syscall"}}, traces.path()));
-  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
-  EXPECT_EQ(AllocatedInChildren(traces, 1777, false), std::vector<uint64_t>(12, 800));
-  EXPECT_EQ(AllocatedInChildren(traces, 1783, false), std::vector<uint64_t>(12, 399));
+  const OfChildren found = Recorded("syscall", false);
+  EXPECT_EQ(found.by_threads, std::vector<uint64_t>(12, 800));
+  EXPECT_EQ(found.by_the_first, std::vector<uint64_t>(12, 399));
 }
 
 }  // namespace

@@ -1,14 +1,18 @@
-// What a thread's calls come to when the recording has ended, and within another allocator than
-// glibc's. This program records itself: what these tests change of that they put back, and they
+// What a thread's calls come to when the recording has ended, in a handler that interrupts a sampled
+// one, and within another allocator than glibc's. This program records itself: what these tests change of that they put back, and they
 // leave no event.
 
 #include "preload/recorder.h"
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <utility>
+
 #include "preload/lifecycle.h"
 #include "preload/process.h"
 #include "preload/recording_switch.h"
+#include "preload/sampler.h"
 #include "preload/thread_state.h"
 
 namespace memtrace {
@@ -57,6 +61,26 @@ TEST(RecorderTest, AThreadTakesTheShortWayOnceTheRecordingHasEnded) {
   }
   EXPECT_TRUE(PrepareAlloc(100, {}));
   EXPECT_EQ(t_slot.mode, ThreadMode::kRecording);
+}
+
+// A handler interrupted a call that was to be sampled before that drew anew, or has jumped out of it.
+// What it allocates is sampled as anything else.
+TEST(RecorderTest, AHandlerDrawsForACallThatHasNotYet) {
+  const ThreadSlot before = t_slot;
+  const uint64_t mean = std::exchange(g_process.config.sample_bytes, 1000);
+  t_slot.mode = ThreadMode::kSampling;
+  constexpr int kTimes = 20'000;
+  int sampled = 0;
+  for (int i = 0; i < kTimes; ++i) {
+    t_slot.until_sample = 30;
+    ASSERT_TRUE(TakeBytes(t_slot.until_sample, 70)) << "the interrupted call";
+    ASSERT_TRUE(TakeBytes(t_slot.until_sample, 100));
+    sampled += PrepareAlloc(100, {});
+    EXPECT_GT(static_cast<int64_t>(t_slot.until_sample), 0);
+  }
+  EXPECT_NEAR(sampled, kTimes * (1 - std::exp(-0.1)), 6 * std::sqrt(kTimes * 0.1));
+  g_process.config.sample_bytes = mean;
+  t_slot = before;
 }
 
 // As within a call of an allocator that is not glibc's, while it lives.

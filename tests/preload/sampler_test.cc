@@ -92,8 +92,11 @@ TEST(SamplerTest, TakesBytesAsDefined) {
   EXPECT_EQ(until, 1u);
   EXPECT_FALSE(TakeBytes(until, 0));  // 0 bytes are never sampled
   EXPECT_TRUE(TakeBytes(until, 1));
+  EXPECT_TRUE(TakeBytes(until, 1)) << "it was not drawn anew";
   until = 5;
-  EXPECT_TRUE(TakeBytes(until, SIZE_MAX));
+  EXPECT_TRUE(TakeBytes(until, SIZE_MAX / 2));
+  until = 5;
+  EXPECT_FALSE(TakeBytes(until, SIZE_MAX));
   until = 0;  // of a thread that is not sampling: everything is looked at
   EXPECT_TRUE(TakeBytes(until, 0));
 }
