@@ -1,6 +1,6 @@
 // What a thread's calls come to when the recording has ended, in a handler that interrupts a sampled
-// one, and within another allocator than glibc's. This program records itself: what these tests change of that they put back, and they
-// leave no event.
+// one, and within another allocator than glibc's. This program records itself: what these tests
+// change of that they put back, and they leave no event.
 
 #include "preload/recorder.h"
 
