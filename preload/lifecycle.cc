@@ -44,10 +44,6 @@ ENTERED __attribute__((constructor)) void OnLoad() {
   PrepareEnd();
 }
 
-}  // namespace
-
-namespace {
-
 long Futex(int operation, uint32_t value, const long* timeout) {
   return sys::Call(SYS_futex, reinterpret_cast<long>(&g_switch.starting),
                    operation | FUTEX_PRIVATE_FLAG, static_cast<long>(value),
