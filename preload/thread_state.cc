@@ -328,10 +328,11 @@ void ForgetParentsState() {
 
 namespace {
 
-// After a fork that was not seen (a system call of the program's own), by another thread than the
-// one that lives on in the child: that has one of these states still, and does not know that it is
-// in a child. So none of them is anybody else's from now on. Its next event goes nowhere, and with
-// that it finds out (SpoolThread()).
+// By another thread than the one that lives on in the child, which has not come back from a fork()
+// of libc's: it is in a handler of pthread_atfork() yet, or the fork was a system call of the
+// program's own. It has one of these states still, and does not know that it is in a child. So none
+// of them is anybody else's from now on. Its next event, if it has one before it comes back, goes
+// nowhere, and with that it finds out (SpoolThread()).
 void AbandonThreads() {
   for (ThreadState* state = FirstThread(); state != nullptr; state = state->next_state) {
     state->abandoned = true;

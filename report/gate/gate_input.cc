@@ -271,6 +271,7 @@ void GateInput::AddOther(const std::string& program) {
 }
 
 void LeaveOutOthers(const GatePolicy& policy, GateInput* input) {
+  if (policy.programs.empty()) return;
   constexpr uint32_t kLeftOut = UINT32_MAX;
   std::vector<GateProcess> judged;
   std::vector<uint32_t> numbers;  // that the processes have from now on

@@ -60,6 +60,8 @@ struct GateProcess {
     return name == program || (!called_as.empty() && name == called_as);
   }
   bool IsNamedLike(absl::string_view pattern) const;  // with * and ?
+  // Its heap was there to be looked at: not where another program took its place before a scan.
+  bool had_its_heap() const { return !replaced || scanned; }
 };
 
 // The leak of one process with one stack.

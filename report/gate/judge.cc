@@ -208,7 +208,7 @@ void Judging::CountProcesses() {
     }
     // One that became another program shows its peak, and nothing of what it would have freed.
     const bool of_leaks = policy_.needs_scan() || policy_.looks_at_unfreed();
-    const bool was_looked_at = !process.replaced || process.scanned || !of_leaks;
+    const bool was_looked_at = process.had_its_heap() || !of_leaks;
     result_.usable += was_looked_at;
     if (was_looked_at) {
       programs_.insert(process.program);
@@ -226,8 +226,7 @@ void Judging::CountProcesses() {
   // Whoever it was meant for did not run, or has another name now.
   for (const std::string& pattern : policy_.programs) {
     if (std::ranges::any_of(input_.processes, [&](const GateProcess& process) {
-          // What another program took the place of is not looked at.
-          return process.IsNamedLike(pattern) && (!process.replaced || process.scanned);
+          return process.IsNamedLike(pattern) && process.had_its_heap();
         })) {
       continue;
     }

@@ -138,10 +138,8 @@ class Finder {
       const bool is_used =
           limit.program.empty() ||
           std::ranges::any_of(input_.processes, [&](const GateProcess& process) {
-            // With a program that another took the place of its blocks are gone.
-            const bool may_leak = !process.replaced || process.scanned;
             return process.IsNamed(limit.program) &&
-                   (what != GateExcess::What::kLeaked || may_leak);
+                   (what != GateExcess::What::kLeaked || process.had_its_heap());
           });
       if (is_used || !missed.insert(limit.program).second) continue;
       missing_->push_back(absl::StrCat("--max-", ExcessName(what), " ", limit.program,

@@ -13,7 +13,6 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -79,9 +78,7 @@ RunResult SpoolFollower::Stop(const ProgramEnd* end) {
   }
   FinishThoseOfForkedChildren(end);
   for (const auto& follower : following_) {
-    std::string name = absl::StrCat(follower->program(), " (", follower->pid(), ")");
-    result_.running_programs.emplace(name, follower->program());
-    result_.still_running.push_back(std::move(name));
+    AddRunning({follower->pid(), follower->program(), /*may_write=*/true});
   }
   following_.clear();
   JudgeUnbegun();
@@ -195,9 +192,8 @@ void SpoolFollower::FinishThoseOfForkedChildren(const ProgramEnd* end) {
 }
 
 void SpoolFollower::AddRunning(const TraceHolder& process) {
-  const std::string name = absl::StrCat(process.program, " (", process.pid, ")");
-  result_.running_programs.emplace(name, process.program);
-  if (!absl::c_linear_search(result_.still_running, name)) result_.still_running.push_back(name);
+  result_.still_running.emplace(absl::StrCat(process.program, " (", process.pid, ")"),
+                                process.program);
 }
 
 void SpoolFollower::FinishOne(TraceFollower& follower, bool main, const ProgramEnd* end) {

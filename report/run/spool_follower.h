@@ -37,10 +37,8 @@ struct FinishedTrace {
 
 struct RunResult {
   std::vector<FinishedTrace> traces;
-  // "PROGRAM (pid)", their traces are in the spool, or will be.
-  std::vector<std::string> still_running;
-  // By these the program.
-  std::map<std::string, std::string> running_programs;
+  // "PROGRAM (pid)" -> PROGRAM, of those whose traces are in the spool, or will be.
+  std::map<std::string, std::string> still_running;
   std::vector<std::string> failures;       // one sentence each
 };
 

@@ -18,6 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 
@@ -91,7 +92,7 @@ TEST_F(SpoolFollowerTest, LeavesAProcessThatStillRunsAndFinishesItLater) {
     const RunResult result = follower.Stop(nullptr);
     EXPECT_THAT(result.traces, SizeIs(1));
     EXPECT_THAT(result.still_running,
-                ElementsAre("daemon (" + std::to_string(daemon.pid()) + ")"));
+                ElementsAre(Pair("daemon (" + std::to_string(daemon.pid()) + ")", "daemon")));
     EXPECT_THAT(result.failures, IsEmpty());
   }
   EXPECT_FALSE(spool_.RemoveIfEmpty());
@@ -123,8 +124,7 @@ TEST_F(SpoolFollowerTest, SeesTheTraceThatIsBegunWhileTheLastOneIsFinished) {
   const RunResult result = follower.Stop(&end);
   EXPECT_THAT(result.traces, SizeIs(1));
   const std::string name = "daemon (" + std::to_string(daemon.pid()) + ")";
-  EXPECT_THAT(result.still_running, ElementsAre(name));
-  EXPECT_EQ(result.running_programs.at(name), "daemon");
+  EXPECT_THAT(result.still_running, ElementsAre(Pair(name, "daemon")));
   EXPECT_THAT(result.failures, IsEmpty());
   EXPECT_THAT(spool_.RawTraces(), ElementsAre(Raw("daemon", daemon.pid(), 2)));
 }
@@ -166,7 +166,7 @@ TEST_F(SpoolFollowerTest, ClearsAwayATraceThatWasNeverBegun) {
   const RunResult result = follower.Stop(nullptr);
   EXPECT_THAT(result.traces, SizeIs(1));
   EXPECT_THAT(result.still_running,
-              ElementsAre("starting (" + std::to_string(starting.pid()) + ")"));
+              ElementsAre(Pair("starting (" + std::to_string(starting.pid()) + ")", "starting")));
   EXPECT_THAT(spool_.RawTraces(), ElementsAre(Raw("starting", starting.pid(), 2)));
 }
 
