@@ -174,6 +174,7 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence, boo
       ReadTraces(evidence.set, options.policy, ModuleNamesBy(&symbolizer),
                  [&](double share) { progress.Report("reading", share); }, &tree);
   for (const RunOutcome::Missing& one : evidence.missing) {
+    if (one.pid != 0) input.RunsOn(one.pid);
     if (one.program.empty() || options.policy.Judges(one.program)) {
       input.unreadable.push_back({"", one.why});
     } else {

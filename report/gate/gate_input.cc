@@ -270,6 +270,12 @@ void GateInput::AddOther(const std::string& program) {
   other_programs.insert(program);
 }
 
+void GateInput::RunsOn(uint32_t pid) {
+  for (GateProcess& process : processes) {
+    if (process.pid == pid && process.replaced) process.not_seen.clear();
+  }
+}
+
 void LeaveOutOthers(const GatePolicy& policy, GateInput* input) {
   if (policy.programs.empty()) return;
   constexpr uint32_t kLeftOut = UINT32_MAX;

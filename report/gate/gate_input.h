@@ -95,6 +95,8 @@ struct GateInput {
   std::set<std::string> other_programs;
 
   void AddOther(const std::string& program);
+  // The process runs on as the program that it became, of which there is no trace yet.
+  void RunsOn(uint32_t pid);
   std::vector<StackId> Stacks() const;  // of the losses and of the ends, once each
 };
 

@@ -223,7 +223,9 @@ bool Close(const RunOptions& options, const SpoolDirectory& spool, const RunResu
         absl::StrAppend(&left, "; the trace is in ", spool.path(), ", to try again: ", finish);
       }
     } else if (!result.still_running.empty()) {
-      const auto name = [](std::string* out, const auto& one) { out->append(one.first); };
+      const auto name = [](std::string* out, const auto& one) {
+        absl::StrAppend(out, one.second, " (", one.first, ")");
+      };
       left = absl::StrCat("still running: ", absl::StrJoin(result.still_running, ", ", name));
       absl::StrAppend(&left,
                       options.passing ? ": not looked at" : absl::StrCat("; when ended: ", finish));
@@ -324,9 +326,11 @@ void FillOutcome(const RunResult& result, bool traced, RunOutcome* outcome) {
   for (const FinishedTrace& trace : result.traces) outcome->traces.push_back(trace.path);
   for (const std::string& failure : result.failures) outcome->missing.push_back({"", failure});
   outcome->failed = !result.failures.empty();
-  for (const auto& [process, program] : result.still_running) {
+  for (const auto& [pid, program] : result.still_running) {
     outcome->missing.push_back(
-        {program, absl::StrCat(process, ": it still runs, and no trace of its end is there")});
+        {program,
+         absl::StrCat(program, " (", pid, "): it still runs, and no trace of its end is there"),
+         pid});
   }
 }
 

@@ -3,6 +3,7 @@
 #ifndef MEMTRACE_REPORT_RUN_RUN_SESSION_H_
 #define MEMTRACE_REPORT_RUN_RUN_SESSION_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,7 @@ struct RunOutcome {
   struct Missing {
     std::string program;  // file name of the executable; empty: it is not known
     std::string why;      // a sentence
+    uint32_t pid = 0;     // of a process that runs on
   };
   std::vector<Missing> missing;
   bool failed = false;  // some of these could not be read or written; the others still run

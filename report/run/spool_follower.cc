@@ -164,8 +164,7 @@ void SpoolFollower::FinishIfEnded(std::unique_ptr<TraceFollower>& follower, bool
   if (!ended) return;
   // If the process became an untraced program by an exec, the end of that is not this trace's
   // end. A signal is: nobody can tell it from an exec that had failed before.
-  const bool became_another =
-      follower->counts().ended_by_exec && end != nullptr && !end->signaled;
+  const bool became_another = follower->counts().ended_by_exec && end != nullptr && !end->signaled;
   FinishOne(*follower, main, main && !became_another ? end : nullptr);
   follower.reset();
 }
@@ -192,8 +191,7 @@ void SpoolFollower::FinishThoseOfForkedChildren(const ProgramEnd* end) {
 }
 
 void SpoolFollower::AddRunning(const TraceHolder& process) {
-  result_.still_running.emplace(absl::StrCat(process.program, " (", process.pid, ")"),
-                                process.program);
+  result_.still_running.emplace(process.pid, process.program);
 }
 
 void SpoolFollower::FinishOne(TraceFollower& follower, bool main, const ProgramEnd* end) {

@@ -37,9 +37,9 @@ struct FinishedTrace {
 
 struct RunResult {
   std::vector<FinishedTrace> traces;
-  // "PROGRAM (pid)" -> PROGRAM, of those whose traces are in the spool, or will be.
-  std::map<std::string, std::string> still_running;
-  std::vector<std::string> failures;       // one sentence each
+  // pid -> program, of those whose traces are in the spool, or will be.
+  std::map<uint32_t, std::string> still_running;
+  std::vector<std::string> failures;  // one sentence each
 };
 
 struct SpoolFollowerOptions {

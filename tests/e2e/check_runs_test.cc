@@ -220,6 +220,41 @@ int main(int argc, char** argv) {
   close(ends[1]);
 }
 
+// What it was before its exec has its trace. That there is none of what it is now has one reason.
+TEST(CheckRunsTest, AChildThatRunsOnAsAnotherProgramIsMissingOnce) {
+  TempDir directory;
+  const std::string program = Compile(directory, "execs_a_child", R"(#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  int told[2];
+  char byte = 0;
+  free(malloc(100));
+  if (argc == 2) {
+    if (write(3, &byte, 1) != 1) _exit(3);
+    _exit(read(0, &byte, 1) < 0);  // as long as the test holds the other end
+  }
+  if (pipe(told) != 0) return 3;
+  if (fork() == 0) {
+    free(malloc(100));
+    dup2(told[1], 3);
+    execl("/proc/self/exe", argv[0], "again", NULL);
+    _exit(3);
+  }
+  return read(told[0], &byte, 1) == 1 ? 0 : 3;
+})");
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const Result check = RunCommand(
+      {.arguments = {ToolPath(), "check", "--run", "--", program},
+       .input = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(ends[0])});
+  EXPECT_EQ(check.exit_status, 2) << check.out;
+  EXPECT_THAT(check.out, HasSubstr("): it still runs"));
+  EXPECT_THAT(check.out, HasSubstr("no usable evidence in 1 case"));
+  EXPECT_THAT(check.out, Not(HasSubstr("(exec)")));
+  close(ends[0]);
+  close(ends[1]);
+}
+
 // A child that has recorded nothing yet has its parent's trace until then: the parent's leak is found all the
 // same, and the child is not forgotten.
 TEST(CheckRunsTest, AChildThatHasRecordedNothingHoldsNoTraceBack) {

@@ -52,7 +52,7 @@ TEST_F(SpoolFollowerTest, NamesTheRootAndItsChildren) {
   EXPECT_TRUE(spool_.RemoveIfEmpty());
   const std::string pid = std::to_string(child);
   EXPECT_THAT(FilesIn(directory_), UnorderedElementsAre("out.mtr", "out.sort." + pid + ".mtr",
-                                                       "out.sort." + pid + ".1.mtr"));
+                                                        "out.sort." + pid + ".1.mtr"));
   EXPECT_THAT(PackedTrace::Read(directory_ / "out.mtr").notes, ElementsAre("root"));
   EXPECT_THAT(PackedTrace::Read(directory_ / "out.mtr").observed_end, SizeIs(6));
   EXPECT_THAT(PackedTrace::Read(directory_ / ("out.sort." + pid + ".mtr")).observed_end, IsEmpty());
@@ -91,8 +91,7 @@ TEST_F(SpoolFollowerTest, LeavesAProcessThatStillRunsAndFinishesItLater) {
     follower.Start();
     const RunResult result = follower.Stop(nullptr);
     EXPECT_THAT(result.traces, SizeIs(1));
-    EXPECT_THAT(result.still_running,
-                ElementsAre(Pair("daemon (" + std::to_string(daemon.pid()) + ")", "daemon")));
+    EXPECT_THAT(result.still_running, ElementsAre(Pair(daemon.pid(), "daemon")));
     EXPECT_THAT(result.failures, IsEmpty());
   }
   EXPECT_FALSE(spool_.RemoveIfEmpty());
@@ -123,8 +122,7 @@ TEST_F(SpoolFollowerTest, SeesTheTraceThatIsBegunWhileTheLastOneIsFinished) {
   const ProgramEnd end;
   const RunResult result = follower.Stop(&end);
   EXPECT_THAT(result.traces, SizeIs(1));
-  const std::string name = "daemon (" + std::to_string(daemon.pid()) + ")";
-  EXPECT_THAT(result.still_running, ElementsAre(Pair(name, "daemon")));
+  EXPECT_THAT(result.still_running, ElementsAre(Pair(daemon.pid(), "daemon")));
   EXPECT_THAT(result.failures, IsEmpty());
   EXPECT_THAT(spool_.RawTraces(), ElementsAre(Raw("daemon", daemon.pid(), 2)));
 }
@@ -165,8 +163,7 @@ TEST_F(SpoolFollowerTest, ClearsAwayATraceThatWasNeverBegun) {
   SpoolFollower follower(spool_, Options(root));
   const RunResult result = follower.Stop(nullptr);
   EXPECT_THAT(result.traces, SizeIs(1));
-  EXPECT_THAT(result.still_running,
-              ElementsAre(Pair("starting (" + std::to_string(starting.pid()) + ")", "starting")));
+  EXPECT_THAT(result.still_running, ElementsAre(Pair(starting.pid(), "starting")));
   EXPECT_THAT(spool_.RawTraces(), ElementsAre(Raw("starting", starting.pid(), 2)));
 }
 
@@ -201,16 +198,17 @@ TEST(ClosingLineTest, NamesTheFileAndTheNextCommand) {
   result.traces[0].counts.dropped_events = 12;
   EXPECT_THAT(ClosingLine(result, &end), HasSubstr("; 12 events were lost;"));
   result.traces[0].counts.stopped_early = true;
-  EXPECT_THAT(ClosingLine(result, &end),
-              HasSubstr("; recording stopped before the program ended (the report says why); 12 events were lost on "
-                        "the way there;"));
+  EXPECT_THAT(ClosingLine(result, &end), HasSubstr("; recording stopped before the program ended "
+                                                   "(the report says why); 12 events were lost on "
+                                                   "the way there;"));
   result.traces[0].counts.stopped_early = false;
   trace.main = false;
   trace.path = "child.mtr";
   trace.counts.allocations = 1;
   result.traces.push_back(trace);
   EXPECT_THAT(ClosingLine(result, &end), HasSubstr("allocations) and child.mtr (1 allocation); "));
-  EXPECT_THAT(ClosingLine(result, &end), EndsWith("next: memtrace report 'my trace.mtr' child.mtr"));
+  EXPECT_THAT(ClosingLine(result, &end),
+              EndsWith("next: memtrace report 'my trace.mtr' child.mtr"));
   trace.path = "busy.mtr";
   trace.counts.allocations = 99;
   result.traces.push_back(trace);
@@ -240,12 +238,14 @@ TEST(ClosingLineTest, NoPatternTakesInWhatAnotherRunLeft) {
   result.traces.resize(4);
   result.traces[0].path = directory / "fw.mtr";
   result.traces[0].main = true;
-  for (size_t i = 1; i < 4; ++i) result.traces[i].path = directory / ("fw.sh." + std::to_string(i) + ".mtr");
+  for (size_t i = 1; i < 4; ++i)
+    result.traces[i].path = directory / ("fw.sh." + std::to_string(i) + ".mtr");
   for (const FinishedTrace& trace : result.traces) std::ofstream(trace.path) << "x";
-  EXPECT_THAT(ClosingLine(result, nullptr), EndsWith(directory / "fw.mtr" + " " + (directory / "fw.*.mtr")));
+  EXPECT_THAT(ClosingLine(result, nullptr),
+              EndsWith(directory / "fw.mtr" + " " + (directory / "fw.*.mtr")));
   std::ofstream(directory / "fw.1.mtr") << "of an earlier one";
-  EXPECT_THAT(ClosingLine(result, nullptr), EndsWith("fw.sh.1.mtr " + (directory / "fw.sh.2.mtr") + " " +
-                                                     (directory / "fw.sh.3.mtr")));
+  EXPECT_THAT(ClosingLine(result, nullptr), EndsWith("fw.sh.1.mtr " + (directory / "fw.sh.2.mtr") +
+                                                     " " + (directory / "fw.sh.3.mtr")));
 }
 
 }  // namespace
