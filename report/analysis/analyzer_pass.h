@@ -75,14 +75,14 @@ class AnalyzerPass {
     model_.AddThread(stream, thread, record != reader_->metadata().threads.end()
                                          ? record->second.handlers_of : 0);
   }
-  void Hole(size_t stream) {
+  void Hole(size_t stream, const EventCursor& cursor) {
     WaitList nobody;
-    streams_[stream].Forget();
+    streams_[stream].ForgetLost(cursor.lost_words(), cursor.NextPathSlot());
     slot_sites_.Clear();
     model_.ForgetPending(stream, nobody);
   }
   // A trace may have very many short threads.
-  void Ended(size_t stream) { streams_[stream].Forget(); }
+  void Ended(size_t stream) { streams_[stream].Clear(); }
   bool Apply(size_t stream, const EventCursor& cursor, bool force, WaitList& waits);
   int ApplyRun(size_t stream, EventCursor* cursor, uint64_t last_ticks, WaitList& waits);
   void Prefetch(uint64_t address) { model_.Prefetch(address); }

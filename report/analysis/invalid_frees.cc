@@ -40,7 +40,11 @@ class Historian {
   void Started(size_t stream, uint32_t) {
     if (stream >= streams_.size()) streams_.resize(stream + 1);
   }
-  void Hole(size_t stream) { streams_[stream] = {}; }
+  void Hole(size_t stream, const EventCursor& cursor) {
+    StreamState state = std::move(streams_[stream].state);
+    state.ForgetLost(cursor.lost_words(), cursor.NextPathSlot());
+    streams_[stream] = {.state = std::move(state)};
+  }
   void Ended(size_t stream) { streams_[stream] = {}; }
   void Prefetch(uint64_t) {}
   bool Tick() {

@@ -54,9 +54,9 @@ class Dumper {
     if (stream >= streams_.size()) streams_.resize(stream + 1);
     model_.AddThread(stream, thread);
   }
-  void Hole(size_t stream) {
+  void Hole(size_t stream, const EventCursor& cursor) {
     WaitList nobody;
-    streams_[stream].Forget();
+    streams_[stream].ForgetLost(cursor.lost_words(), cursor.NextPathSlot());
     model_.ForgetPending(stream, nobody);
   }
   void Prefetch(uint64_t address) { model_.Prefetch(address); }

@@ -4,6 +4,7 @@
 #ifndef MEMTRACE_REPORT_MODEL_STREAM_STATE_H_
 #define MEMTRACE_REPORT_MODEL_STREAM_STATE_H_
 
+#include <algorithm>
 #include <cstdint>
 
 #include "format/event_words.h"
@@ -23,6 +24,7 @@ class StreamState {
     for (uint32_t i = 1; i <= nodes && slot <= format::kMaxSlot; ++i, ++slot) {
       id = stacks->Intern(id, format::NodePc(words[i]), format::NodeInstance(words[i]));
       slots_.Set(slot, id);
+      last_slot_ = slot;
     }
   }
 
@@ -35,7 +37,27 @@ class StreamState {
     return stacks->Intern({}, static_cast<uint64_t>(format::StackMarker::kLost), format::kNoModule);
   }
 
-  void Forget() { slots_.Clear(); }
+  // Blocks of the thread were lost here, with `words` words at most. `next`: what the first path
+  // behind them defines first; 0: there is none. As slots are given out in turn, what those on the
+  // way there meant is not known any more, and what all others mean is.
+  void ForgetLost(uint64_t words, uint32_t next) {
+    if (last_slot_ == 0) return;
+    if (last_slot_ > kSlotsInTurn || next > kSlotsInTurn) return;  // none is given out twice
+    if (words > kSlotsInTurn) return slots_.Clear();               // perhaps more than once around
+    const uint64_t count = next != 0 ? (next + kSlotsInTurn - last_slot_ - 1) % kSlotsInTurn
+                                     : words + format::kMaxPathNodes;
+    if (count >= kSlotsInTurn) return slots_.Clear();
+    if (count == 0) return;
+    const uint64_t first = last_slot_ + 1, last = last_slot_ + count;
+    slots_.Forget(static_cast<uint32_t>(first),
+                  static_cast<uint32_t>(std::min<uint64_t>(last, kSlotsInTurn)));
+    if (last > kSlotsInTurn) slots_.Forget(1, static_cast<uint32_t>(last - kSlotsInTurn));
+  }
+  // The stream is at its end.
+  void Clear() { *this = {}; }
+
+  // docs/trace-format.md, Stacks.
+  static constexpr uint64_t kSlotsInTurn = 1 << 18;
 
   // Writes the state into an archive, or reads it out of one (state/state_archive.h).
   template <typename Archive>
@@ -43,6 +65,7 @@ class StreamState {
 
  private:
   SlotMap slots_;
+  uint32_t last_slot_ = 0;  // that was defined; 0: none was
 };
 
 }  // namespace memtrace::report

@@ -18,8 +18,9 @@ using index::StateWriter;
 
 template <typename Archive>
 void EventCursor::Fold(Archive& archive) {
-  archive(block_, span_, word_, span_end_, words_here_, done_, after_hole_, open_ended_, low_,
-          low_ticks_, high_ticks_, high_, time_, pace_, last_pace_, base_, position_, events_left_);
+  archive(block_, span_, word_, span_end_, words_here_, done_, after_hole_, lost_words_,
+          open_ended_, low_, low_ticks_, high_ticks_, high_, time_, pace_, last_pace_, base_,
+          position_, events_left_);
   if constexpr (Archive::kReads) {
     const size_t blocks = stream().blocks.size();
     archive.Check(block_ <= blocks);
@@ -113,9 +114,8 @@ void FaultStream::Fold(Archive& archive) {
     next_change_ = 0;
     own_now_.clear();
   }
-  archive.Check(std::is_heap(held_.begin(), held_.end(), [](const Fault& a, const Fault& b) {
-    return a.time_ns > b.time_ns;
-  }));
+  archive.Check(std::is_heap(held_.begin(), held_.end(),
+                             [](const Fault& a, const Fault& b) { return a.time_ns > b.time_ns; }));
 }
 
 template <typename Archive>
@@ -180,6 +180,8 @@ void FaultMatcher::ForgetFigures() {
 
 template <typename Archive>
 void StreamState::Fold(Archive& archive) {
+  archive(last_slot_);
+  archive.Check(last_slot_ <= format::kMaxSlot);
   uint64_t count = 0;
   if constexpr (Archive::kReads) {
     archive(count);

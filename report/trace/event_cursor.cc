@@ -28,12 +28,23 @@ void EventCursor::End() {
   block_words_ = 0;
 }
 
+uint32_t EventCursor::NextPathSlot() const {
+  for (size_t word = word_; word < block_words_; word += WordsOf(words_[word])) {
+    if (format::KindOf(words_[word]) == format::EventKind::kPath) {
+      return format::PathFirst(words_[word]);
+    }
+  }
+  return format::kNoSlot;
+}
+
 bool EventCursor::LoadBlock() {
   const std::vector<BlockRef>& blocks = stream().blocks;
+  if (events_.bad_word != SIZE_MAX) Lose(blocks[block_ - 1].content_bytes / sizeof(uint64_t));
   for (; block_ < blocks.size(); ++block_) {
-    after_hole_ |= blocks[block_].after_hole;
+    const BlockRef& block = blocks[block_];
+    if (block.lost_before != 0) Lose(block.lost_before * kMostBlockWords);
     if (!Read()) {
-      after_hole_ = true;
+      Lose(block.content_bytes / sizeof(uint64_t));
       continue;
     }
     low_ = std::max(low_, events_.begin_ns);

@@ -33,6 +33,9 @@ namespace memtrace::report {
 
 class EventCursor {
  public:
+  // Of a block before it is packed (docs/trace-format.md, Loss).
+  static constexpr uint64_t kMostBlockWords = 8192;
+
   // Reads the events of stream number `stream`. Its blocks come from `ahead`, which is of the same
   // reader; damage is noted in the reader when its place is reached. Both outlive the cursor.
   EventCursor(TraceReader* reader, ReadAhead* ahead, size_t stream);
@@ -67,9 +70,16 @@ class EventCursor {
   void RaiseTime(uint64_t time);
 
   uint32_t thread() const { return stream().thread; }
-  // Blocks of this thread were lost before this event; said once.
+  // Events of this thread were lost before this event; said once.
   bool after_hole() const { return after_hole_; }
-  void clear_after_hole() { after_hole_ = false; }
+  void clear_after_hole() {
+    after_hole_ = false;
+    lost_words_ = 0;
+  }
+  // They had so many words at most.
+  uint64_t lost_words() const { return lost_words_; }
+  // The first slot of the next path in this block; 0: there is none.
+  uint32_t NextPathSlot() const;
   // The current block came from a ring.
   bool open_ended() const { return open_ended_; }
 
@@ -116,6 +126,10 @@ class EventCursor {
   void EnterSpan();
   bool LoadBlock();
   bool Read();
+  void Lose(uint64_t words) {
+    after_hole_ = true;
+    lost_words_ += words;
+  }
   void End();
 
   void Decode() {
@@ -139,6 +153,7 @@ class EventCursor {
   uint32_t words_here_ = 0;
   bool done_ = false;
   bool after_hole_ = false;
+  uint64_t lost_words_ = 0;
   bool open_ended_ = false;
   bool parked_ = false;
   uint64_t low_ = 0;

@@ -93,7 +93,7 @@ class WaitList {
 
 // Consumer:
 //   void Started(size_t stream, uint32_t thread)   before the first event of a stream
-//   void Hole(size_t stream)                       blocks of the stream are missing here
+//   void Hole(size_t stream, const EventCursor&)   events of the stream are missing here
 //   bool Apply(size_t stream, const EventCursor& cursor, bool force, WaitList& waits)
 //        false: not yet, because of the address of the event; never when `force`
 //   void Prefetch(uint64_t address)
@@ -240,8 +240,8 @@ class EventOrder {
   bool ApplyNext(size_t stream, bool force) {
     EventCursor& cursor = cursors_[stream];
     if (cursor.after_hole()) {
+      consumer_->Hole(stream, cursor);
       cursor.clear_after_hole();
-      consumer_->Hole(stream);
     }
     consumer_->Prefetch(cursor.AddressAhead());
     return consumer_->Apply(stream, cursor, force, waits_);

@@ -156,6 +156,12 @@ void SlotMap::GrowLow(uint32_t slot) {
   low_ = std::move(low);
 }
 
+void SlotMap::Forget(uint32_t first, uint32_t last) {
+  for (uint32_t slot = first; slot <= last; ++slot) {
+    if (Get(slot)) Set(slot, {});
+  }
+}
+
 void SlotMap::Clear() {
   *this = {};  // and gives the memory back
 }

@@ -114,7 +114,9 @@ class SlotMap {
     return page == nullptr ? StackId{} : (*page)[slot & kMask];
   }
   void Set(uint32_t slot, StackId id);  // `slot` at most format::kMaxSlot
-  // Forgets everything: definitions were lost.
+  // Forgets slots first to last.
+  void Forget(uint32_t first, uint32_t last);
+  // Forgets everything.
   void Clear();
 
   // Calls `function` with each slot that was set and its stack, in the order of slots.

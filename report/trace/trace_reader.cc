@@ -84,13 +84,13 @@ void TraceReader::NoteCutWithinBlock() {
 
 std::string TraceReader::damage() const {
   if (damages_.empty()) return "";
-  std::string text = absl::StrCat(damage_, "; everything before it was read");
+  std::string text = damage_;
   if (damages_.size() > 1) {
     absl::StrAppend(&text, "; ", damages_.size() - 1,
                     damages_.size() == 2 ? " more damaged place follows"
                                          : " more damaged places follow");
   }
-  return text;
+  return absl::StrCat(text, "; everything else was read");
 }
 
 absl::Status TraceReader::DecodeEvents(const ThreadStream& stream, const BlockRef& ref,

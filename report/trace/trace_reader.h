@@ -44,7 +44,7 @@ struct BlockRef {
   uint32_t dropped_events = 0;
   bool open_ended = false;      // from a ring: clock_ticks is a lower bound, there is no upper
   bool is_ring = false;         // in this file it still is one
-  bool after_hole = false;      // blocks of the thread between the one before and this are lost
+  uint32_t lost_before = 0;     // blocks of the thread, between the one before and this
 
   uint32_t first_sequence() const { return sequence - merged_before; }
 };

@@ -342,7 +342,7 @@ void TraceReader::MakeStreams() {
           stream.blocks.empty() && (header_.flags & format::kFileNewest) != 0;
       if (block.first_sequence() > next && !given_up) {
         statistics_.lost_blocks += block.first_sequence() - next;
-        block.after_hole = true;
+        block.lost_before = static_cast<uint32_t>(block.first_sequence() - next);
       }
       next = uint64_t{block.sequence} + 1;
       statistics_.dropped_events += block.dropped_events;

@@ -122,9 +122,9 @@ class Pass {
     }
     model_.AddThread(stream, thread);
   }
-  void Hole(size_t stream) {
+  void Hole(size_t stream, const EventCursor& cursor) {
     WaitList nobody;
-    streams_[stream].Forget();
+    streams_[stream].ForgetLost(cursor.lost_words(), cursor.NextPathSlot());
     model_.ForgetPending(stream, nobody);
     while (!moving_[stream].empty()) Moved(stream, false);
   }

@@ -34,7 +34,7 @@ class NumberCheck {
   void Started(size_t stream, uint32_t) {
     if (stream >= number_.size()) number_.resize(stream + 1);
   }
-  void Hole(size_t) { ++holes; }
+  void Hole(size_t, const EventCursor&) { ++holes; }
   void Prefetch(uint64_t) {}
   bool Tick() { return true; }
   bool Apply(size_t stream, const EventCursor& cursor, bool, report::WaitList&) {

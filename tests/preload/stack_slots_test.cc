@@ -6,6 +6,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "preload/event_ring.h"
+#include "report/model/stream_state.h"
+#include "report/trace/event_cursor.h"
+
 namespace memtrace {
 namespace {
 
@@ -20,6 +24,12 @@ class Reader {
  private:
   std::unordered_map<uint32_t, uint64_t> slots_;
 };
+
+// What a reader takes for granted behind a hole.
+TEST(StackSlotsTest, AreAsManyAsReadersKnow) {
+  EXPECT_EQ(StackSlots::kSlots, report::StreamState::kSlotsInTurn);
+  EXPECT_LE(EventRing::kBytes / sizeof(uint64_t), report::EventCursor::kMostBlockWords);
+}
 
 TEST(StackSlotsTest, NothingIsHeldBeforeItIsDefined) {
   StackSlots slots;
