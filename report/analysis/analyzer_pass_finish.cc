@@ -53,7 +53,7 @@ void AnalyzerPass::FillProcess(Analysis* analysis) const {
   process = metadata.process;
   process.pid = reader_->header().pid;
   process.forked = (reader_->header().flags & format::kFileForked) != 0;
-  process.duration_ns = latest_ns_;
+  process.duration_ns = process.last_event_ns = latest_ns_;
   bool events_after_end = false;
   if (metadata.end.has_value()) {
     const uint64_t end = reader_->clock().ToNs(metadata.end->ticks);
@@ -62,6 +62,8 @@ void AnalyzerPass::FillProcess(Analysis* analysis) const {
   }
   if (metadata.stopped.has_value()) {  // nothing is known from behind that
     process.duration_ns = std::max(latest_ns_, reader_->clock().ToNs(metadata.stopped->ticks));
+  } else {
+    process.duration_ns = std::max(process.duration_ns, reader_->live_until_ns());
   }
   FillEnd(metadata, events_after_end, &process);
   const bool end_is_seen_outside = process.end == ProcessInfo::End::kSignal ||

@@ -17,10 +17,12 @@ namespace memtrace::report {
 
 namespace {
 
-// The end of the run: of one that did not write it, the latest stamp of its events.
+// The end of the run: of one that did not write it, the latest stamp of its events, or until when
+// it was seen at work.
 uint64_t RunEndNs(const TraceReader& reader) {
   const ClockMap& clock = reader.clock();
   uint64_t last = clock.LastNs();
+  if (!reader.metadata().stopped.has_value()) last = std::max(last, reader.live_until_ns());
   if (reader.metadata().end.has_value())
     return std::max(last, clock.ToNs(reader.metadata().end->ticks));
   BlockPayload payload;

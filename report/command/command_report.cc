@@ -269,12 +269,17 @@ absl::StatusOr<AnalyzedTrace> ChooseSites(const ReportFlags& flags, const Analyz
                                           const ReportView& view, ReportOptions* options) {
   const Coverage& of_trace = trace.analysis.coverage;
   options->analyze.stacks = trace.stacks.get();
-  if (of_trace.interrupted) options->analyze.Only(trace.analysis.range);
+  // A process that is at work has done more since, or has ended.
+  if (of_trace.interrupted || of_trace.live_until_ns != 0) {
+    options->analyze.Only(trace.analysis.range);
+  }
   options->analyze.filter.sites = [&view](StackId stack) { return view.Matches(stack); };
   absl::StatusOr<AnalyzedTrace> chosen = ReadAgain(flags, options, of_trace.interrupted);
   if (!chosen.ok()) return chosen.status();
   const Coverage of_sites = std::move(chosen->analysis.coverage);
-  chosen->analysis.coverage = of_trace;  // it is about the trace, not the sites
+  // What is about the trace, not the sites.
+  chosen->analysis.process = trace.analysis.process;
+  chosen->analysis.coverage = of_trace;
   chosen->analysis.coverage.marked_stacks = of_sites.marked_stacks;  // but this is of allocations
   if (of_sites.interrupted && !of_trace.interrupted) {
     chosen->analysis.coverage.interrupted = true;

@@ -30,7 +30,9 @@ struct ProcessInfo {
   std::string host;
   std::string working_directory;
   int64_t start_realtime_ns = 0;  // 0 to 2^62; see start_known()
-  uint64_t duration_ns = 0;  // from the start to the last time in the trace
+  // From the start to the last time in the trace; of one that is at work until this was opened.
+  uint64_t duration_ns = 0;
+  uint64_t last_event_ns = 0;
   // The part of duration_ns that is memtrace's own: at the exit it scanned memory
   // and looked at pages.
   uint64_t exit_work_ns = 0;

@@ -46,7 +46,7 @@ Fact Ended(const Analysis& analysis) {
   const bool live = analysis.coverage.live_until_ns != 0;
   return {"Ended",
           absl::StrCat(live ? "not yet: it is at work" : words::EndPhrase(process), after,
-                       words::Duration(cut ? process.duration_ns
+                       words::Duration(cut ? process.last_event_ns
                                            : recording_end.value_or(process.duration_ns)),
                        recording_end.has_value() ? "" : ExitWork(process)),
           (cut && !live) || process.end == ProcessInfo::End::kSignal ? Ink::kWarning : Ink::kPlain};

@@ -99,6 +99,35 @@ TEST_F(LiveTraceTest, EachScanThatIsAskedForIsTold) {
   }
 }
 
+// A server that does nothing for a while: that time is of its run as well.
+TEST(IdleProcessTest, ItsRunGoesOnUntilTheReportIsMade) {
+  TempDir directory, traces;
+  const std::string program = Compile(directory, "idle", R"(#include <stdlib.h>
+#include <unistd.h>
+__attribute__((noinline)) static void* Keep(void) { return malloc(1000); }
+int main(void) {
+  for (int i = 0; i < 300; ++i, usleep(1000)) if (Keep() == NULL) return 1;
+  return write(1, "filled", 6) != 6 || pause();
+})");
+  Process process(Traced({.arguments = {program}}, traces.path()));
+  ASSERT_TRUE(process.AwaitOutput("filled"));
+  Pause(1500);
+  const std::string trace = TraceOf(traces.path(), "idle", process.pid());
+  const Json all = Report(trace);
+  const double until = all["coverage"]["live_until_s"];
+  EXPECT_EQ(double{all["process"]["duration_s"]}, until);
+  EXPECT_EQ(double{all["range"]["to_s"]}, until);
+  EXPECT_EQ(Report(trace, {"--age", "1.2s.."})["totals"]["live_blocks"], 300);
+  EXPECT_EQ(Report(trace, {"--age", "..1.2s"})["totals"]["live_blocks"], 0);
+  EXPECT_EQ(Report(trace, {"--from", "90%"})["totals"]["allocations"], 0);
+  // Names are looked up between two readings, of which the second is of the same instant.
+  const Json named = Report(trace, {"--match", "Keep"});
+  EXPECT_EQ(double{named["range"]["to_s"]}, double{named["coverage"]["live_until_s"]});
+  EXPECT_EQ(named["totals"]["live_blocks"], 300);
+  process.Signal(SIGKILL);
+  process.Wait(10);
+}
+
 // A child of it has a part of its file mapped for as long as it lives.
 TEST(KilledParentTest, IsNotAtWorkWhileItsChildLives) {
   TempDir directory, traces;

@@ -53,11 +53,12 @@ TEST_F(SummaryTest, TellsHowItEnded) {
   process_.end_signal = 11;
   EXPECT_EQ(Ended(), "killed by SIGSEGV, after 2.00 s");
   process_.end = End::kCut;
+  process_.last_event_ns = 1'500'000'000;
   EXPECT_EQ(Ended(), "not in the trace (killed, still running, a raw exit_group, or it could no "
                      "longer write); "
-                     "the last event is after 2.00 s");
+                     "the last event is after 1.50 s");
   coverage_.live_until_ns = 1;
-  EXPECT_EQ(Ended(), "not yet: it is at work; the last event is after 2.00 s");
+  EXPECT_EQ(Ended(), "not yet: it is at work; the last event is after 1.50 s");
 }
 
 TEST_F(SummaryTest, TellsWhoKilledItAndWhatItHeldThen) {
