@@ -41,6 +41,7 @@ LossFrame FrameOf(const ReportView& view, const Frame& from) {
     frame.directory = from.file.substr(0, slash);
     frame.file = from.file.substr(slash + 1);
   }
+  frame.offset = from.offset;
   frame.ip = from.offset + (from.module.empty() ? 0 : view.BiasOf(from.module));
   if (frame.ip != 0) --frame.ip;  // inside the call instruction
   return frame;
@@ -181,7 +182,8 @@ Loss LossStack(const ReportView& view, StackId stack, format::AllocFunction func
     LossFrame& front = loss.stack.front();
     front = {.ip = front.ip,
              .object = front.object,
-             .function = symbolizer::Demangle(std::string(array))};
+             .function = symbolizer::Demangle(std::string(array)),
+             .offset = front.offset};
   }
   loss.cut = AppendCallers(view, frames, i, options, &loss.stack);
   return loss;

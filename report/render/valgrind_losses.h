@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct LossFrame {
   std::string file;
   uint32_t line = 0;
   bool inlined = false;  // into the next frame, whose address it has
+  // As Frame::offset, of the return address; of frames that Valgrind wrote it is not known.
+  std::optional<uint64_t> offset = std::nullopt;
 
   friend bool operator==(const LossFrame&, const LossFrame&) = default;
 };

@@ -64,15 +64,22 @@ absl::string_view StageText(MatchStage stage) {
   return "";
 }
 
+// What finds a frame again: without a name its offset in the file, and of Valgrind's frames the
+// address as it is in the XML, with the file behind it.
+std::string NameOfFrame(const render::LossFrame& frame) {
+  if (!frame.function.empty()) return frame.function;
+  if (!frame.offset.has_value()) return absl::StrFormat("0x%X", frame.ip);
+  if (frame.object.empty()) return absl::StrFormat("0x%x", *frame.offset);
+  return absl::StrFormat("%s+0x%x", FileNameOf(frame.object), *frame.offset);
+}
+
 std::string FrameLine(const render::LossFrame& frame, const Style& style, size_t width) {
-  std::string name = frame.function.empty()
-                         ? absl::StrFormat("%s 0x%x", frame.object, frame.ip)
-                         : frame.function;
+  std::string name = NameOfFrame(frame);
   std::string place;
   if (!frame.file.empty()) {
     place = absl::StrCat("  ", frame.file);
     if (frame.line != 0) absl::StrAppend(&place, ":", frame.line);
-  } else if (!frame.function.empty() && !frame.object.empty()) {
+  } else if (!frame.object.empty() && (!frame.function.empty() || !frame.offset.has_value())) {
     place = absl::StrCat("  ", FileNameOf(frame.object));
   }
   name = style.Name(name);
@@ -115,10 +122,13 @@ Json TotalsJson(const std::array<LeakAmount, kLeakKinds>& totals) {
 
 Json LeakJson(const ComparedLeak& leak) {
   Json stack = Json::array();
+  const bool is_valgrinds = leak.here.records == 0;
   for (const render::LossFrame& frame : leak.stack) {
     Json json = Json::object();
     if (!frame.function.empty()) json["function"] = frame.function;
     if (!frame.object.empty()) json["module"] = frame.object;
+    if (frame.offset.has_value()) json["offset"] = *frame.offset;
+    if (is_valgrinds && frame.ip != 0) json["address"] = frame.ip;
     if (!frame.file.empty()) json["file"] = frame.file;
     if (frame.line != 0) json["line"] = frame.line;
     stack.push_back(std::move(json));

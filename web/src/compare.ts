@@ -32,8 +32,14 @@ export function showCompare(root: HTMLElement, { compare, version }: CompareDocu
   const { here, there, counts } = compare;
   document.title = 'memtrace compare';
   const unexpected = compare.leaks.filter((leak) => leak.verdict !== 'agree' && !leak.expected).length;
-  const frameText = (frame: ComparedLeak['stack'][0]) =>
-    frame.function || baseName(frame.module ?? '') || '?';
+  // Without a name: the offset in the file, and of Valgrind's frames the address as it is in the XML.
+  const frameText = (frame: ComparedLeak['stack'][0]) => {
+    if (frame.function) return frame.function;
+    const module = baseName(frame.module ?? '');
+    if (frame.offset !== undefined) return `${module && `${module}+`}0x${frame.offset.toString(16)}`;
+    if (frame.address !== undefined) return `0x${frame.address.toString(16).toUpperCase()}`;
+    return module || '?';
+  };
   const place = (frame: ComparedLeak['stack'][0]) =>
     frame.file ? `${frame.file}${frame.line ? `:${frame.line}` : ''}` : baseName(frame.module ?? '');
 

@@ -214,7 +214,7 @@ export interface DiffDocument {
 export interface Side { [kind: string]: Amount | number }
 export interface ComparedLeak {
   verdict: string; expected: boolean; matched_by: string; reasons: string[]; here: Side; there: Side;
-  stack: { function?: string; module?: string; file?: string; line?: number }[];
+  stack: { function?: string; module?: string; offset?: number; address?: number; file?: string; line?: number }[];
 }
 export interface ComparedRun {
   command: string[]; duration_s: number | null; peak_rss_bytes: number | null; allocations: number | null;

@@ -52,6 +52,13 @@ class CompareTest : public testing::Test {
                       const std::string& object = "/work/app") {
     return {0x1000 + line, object, function, "/src", file, line};
   }
+  // Of a stripped file, which here is loaded anywhere, and there where Valgrind puts it.
+  static LossFrame Nameless(uint64_t offset, const std::string& object = "/work/app") {
+    return {.ip = 0x55d0'1c3f'2000 + offset - 1, .object = object, .offset = offset};
+  }
+  static LossFrame NamelessThere(uint64_t offset, const std::string& object = "/work/app") {
+    return {.ip = 0x108'000 + offset - 1, .object = object};
+  }
   Comparison Compared() { return Compare(analysis_, here_, there_, allocated_); }
   ComparedLeak Only() {
     const Comparison comparison = Compared();
@@ -193,6 +200,18 @@ TEST_F(CompareTest, OtherLibrariesArePairedByTheProjectsFunctions) {
                         {At("__strdup", "", 0, libc), At("f", "a.c", 1), At("main", "a.c", 3)})};
   EXPECT_EQ(Only().verdict, Verdict::kAgree);
   EXPECT_EQ(Only().stage, MatchStage::kProject);
+}
+
+TEST_F(CompareTest, FramesWithoutNamesCanBeFoundAgain) {
+  here_.losses = {Make(LeakKind::kDefinite, 100, 1, {Nameless(0x1177), Nameless(0x11f2)})};
+  there_.losses = {Make(LeakKind::kDefinite, 50, 1, {NamelessThere(0x119c)})};
+  const std::string text = RenderComparisonText(analysis_, there_, Compared(), {});
+  EXPECT_THAT(text, HasSubstr("        app+0x1177\n        app+0x11f2\n"));
+  EXPECT_THAT(text, HasSubstr("        0x10919B  app\n"));
+  words::StringSink json;
+  RenderComparisonJson(analysis_, there_, Compared(), json);
+  EXPECT_THAT(json.text(), HasSubstr(R"({"module":"/work/app","offset":4471})"));
+  EXPECT_THAT(json.text(), HasSubstr(R"({"module":"/work/app","address":1085851})"));
 }
 
 TEST_F(CompareTest, AStackThatNumCallersCutIsTheBeginningOfOurs) {

@@ -67,6 +67,8 @@ TEST(ValgrindLossesTest, StacksBeginWithWhatAllocatesAndEndWithMain) {
   EXPECT_EQ(node[1].directory, "/src");
   EXPECT_EQ(node[1].file, "tree.cc");
   EXPECT_EQ(node[1].ip, 0x400000u + 0x1000 - 1);  // before the return address
+  EXPECT_EQ(node[1].offset, 0x1000u);
+  EXPECT_FALSE(node[0].offset.has_value());
   EXPECT_EQ(node[3].function, "main");
   const std::vector<LossFrame>& table = list.losses[4].stack;
   ASSERT_EQ(table.size(), 4u);
@@ -388,7 +390,10 @@ TEST(ValgrindXmlTest, IsReadBackAsTheSameLeaks) {
   const ReportView view = made_up.View();
   LossList list = CollectLosses(view, {});
   for (Loss& loss : list.losses) {
-    for (LossFrame& frame : loss.stack) frame.inlined = false;  // is not in the XML
+    for (LossFrame& frame : loss.stack) {  // what is not in the XML
+      frame.inlined = false;
+      frame.offset = std::nullopt;
+    }
   }
   ASSERT_EQ(run->losses.size(), list.losses.size());
   for (size_t i = 0; i < list.losses.size(); ++i) {
