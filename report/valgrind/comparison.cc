@@ -120,8 +120,8 @@ class Pairing {
   std::vector<const Loss*> no_words_here_, no_words_there_;
 };
 
-constexpr MatchStage kStages[] = {MatchStage::kLines, MatchStage::kCalls, MatchStage::kPlaces,
-                                  MatchStage::kFunctions, MatchStage::kProject};
+constexpr MatchStage kStages[] = {MatchStage::kLines,     MatchStage::kCalls, MatchStage::kPlaces,
+                                  MatchStage::kFunctions, MatchStage::kFiles, MatchStage::kProject};
 
 // Losses there that no site here is paired with, though the trace has every allocation of a fork
 // child's: they are of blocks that it inherited.
@@ -144,7 +144,24 @@ absl::flat_hash_set<const Loss*> Inherited(const Analysis& analysis,
   for (const MatchStage stage : kStages) {
     Pairing(std::exchange(sites, {}), std::exchange(losses, {}), stage).Take(&sites, &losses);
   }
+  // In another build of a program without names the same sites lie elsewhere.
+  Pairing(std::exchange(sites, {}), std::exchange(losses, {}), MatchStage::kShape)
+      .Take(&sites, &losses);
   return {losses.begin(), losses.end()};
+}
+
+// Of losses that found no pair: those whose stack would be one of the other side's, were the calls
+// in code without names not told apart.
+absl::flat_hash_set<const Loss*> SameShapes(std::vector<const Loss*> here,
+                                            std::vector<const Loss*> there) {
+  absl::flat_hash_set<const Loss*> same;
+  std::vector<const Loss*> rest_here, rest_there;
+  Pairing pairing(std::move(here), std::move(there), MatchStage::kShape);
+  for (const Group& group : pairing.Take(&rest_here, &rest_there)) {
+    same.insert(group.here.begin(), group.here.end());
+    same.insert(group.there.begin(), group.there.end());
+  }
+  return same;
 }
 
 Verdict Judge(const ComparedLeak& leak, bool scanned, LeakKindSet shown) {
@@ -211,7 +228,9 @@ absl::string_view StageName(MatchStage stage) {
     case MatchStage::kCalls: return "calls";
     case MatchStage::kPlaces: return "places";
     case MatchStage::kFunctions: return "functions";
+    case MatchStage::kFiles: return "files";
     case MatchStage::kProject: return "project";
+    case MatchStage::kShape: break;  // pairs nothing
   }
   return "";
 }
@@ -251,6 +270,7 @@ Comparison Compare(const Analysis& analysis, const LossList& here, const Valgrin
   }
 
   const absl::flat_hash_set<const Loss*> inherited = Inherited(analysis, allocated, there);
+  absl::flat_hash_set<const Loss*> same_shapes;
   const auto add = [&](const Group& group, MatchStage stage) {
     ComparedLeak leak;
     leak.stage = stage;
@@ -260,12 +280,14 @@ Comparison Compare(const Analysis& analysis, const LossList& here, const Valgrin
       leak.here.Add(*loss);
       facts.here_cut |= IsCut(*loss);
       facts.kept_by_mapping |= loss->kept_by_mapping;
+      facts.same_shape |= same_shapes.contains(loss);
       if (most == nullptr || loss->bytes > most->bytes) most = loss;
     }
     for (const Loss* loss : group.there) {
       leak.there.Add(*loss);
       facts.there_cut |= IsCut(*loss);
       facts.inherited &= inherited.contains(loss);
+      facts.same_shape |= same_shapes.contains(loss);
       // Ours has the frames that Valgrind leaves out.
       if (group.here.empty() && (most == nullptr || loss->bytes > most->bytes)) most = loss;
     }
@@ -292,6 +314,7 @@ Comparison Compare(const Analysis& analysis, const LossList& here, const Valgrin
   };
   for (const Loss* loss : rest_here) collect(loss, true);
   for (const Loss* loss : rest_there) collect(loss, false);
+  same_shapes = SameShapes(rest_here, rest_there);
   for (const Group& group : alone) add(group, MatchStage::kNone);
 
   ExplainCircles(&comparison.leaks);

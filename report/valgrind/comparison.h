@@ -1,7 +1,7 @@
 // Comparison: what memtrace and Valgrind found lost in two runs of one program, side by
-// side. Leaks are paired by their stacks in five stages (MatchStage): functions, files and lines;
-// then calls, whatever was inlined; then files and lines alone; then functions alone; then the
-// functions of the project alone.
+// side. Leaks are paired by their stacks in six stages (MatchStage): functions, files and lines;
+// then calls, whatever was inlined; then files and lines alone; then functions alone; then the same
+// with files alone for code of the system without names; then the functions of the project alone.
 //
 // Pure; one thread. docs/valgrind.md explains the reasons.
 

@@ -357,6 +357,12 @@ void ExplainStacks(const ValgrindRun& there, const StackFacts& facts, ComparedLe
                           : "the stack there is not complete");
   }
   if (facts.here_cut) reasons.push_back("the stack here is not complete");
+  if (facts.same_shape) {
+    reasons.push_back(absl::StrCat(
+        "a leak only ", IsOnlyHere(*leak) ? "there" : "here",
+        " has a stack that differs in nothing but where its calls lie in code without names: other "
+        "calls, or the same ones in another build"));
+  }
   if (IsOnlyThere(*leak) &&
       std::any_of(leak->stack.begin(), leak->stack.end(), [](const LossFrame& frame) {
         return frame.object.empty() && frame.function.empty();

@@ -21,6 +21,9 @@ struct StackFacts {
   bool here_cut = false, there_cut = false;  // one of that side ended early
   bool inherited = false;  // the trace is of a fork child, and no allocation in it has such a stack
   bool kept_by_mapping = false;  // here memory that the program mapped leads to it
+  // It found no pair, and the other side has one that differs only in where calls lie in code
+  // without names.
+  bool same_shape = false;
 };
 
 // Fills `reasons` and `expected`.

@@ -57,9 +57,11 @@ absl::string_view StageText(MatchStage stage) {
     case MatchStage::kCalls: return "paired by calls: inlined functions differ";
     case MatchStage::kPlaces: return "paired by files and lines: names of functions differ";
     case MatchStage::kFunctions: return "paired by functions: lines differ";
+    case MatchStage::kFiles: return "paired by files where the system's code has no names";
     case MatchStage::kProject: return "paired by the project's own functions alone";
     case MatchStage::kNone:
-    case MatchStage::kLines: break;
+    case MatchStage::kLines:
+    case MatchStage::kShape: break;
   }
   return "";
 }

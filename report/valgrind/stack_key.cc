@@ -5,7 +5,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "report/base/page.h"
 #include "report/base/path.h"
 #include "report/names/fingerprint.h"
 #include "report/names/frames_filter.h"
@@ -40,6 +42,13 @@ std::string NameOf(const LossFrame& frame) {
     object = object.substr(0, version + 3);
   }
   return absl::StrCat("in ", object);
+}
+
+// Whether two calls in the file of a frame without a name are told apart. Code that is in no file
+// lies anywhere.
+bool TellsPlaces(const LossFrame& frame, MatchStage stage) {
+  if (frame.object.empty() || frame.ip == 0 || stage == MatchStage::kShape) return false;
+  return stage != MatchStage::kFiles || IsProjectFrame(frame);
 }
 
 // glibc's code for it, to which Valgrind gives no name.
@@ -106,6 +115,12 @@ bool Allocates(const LossFrame& frame) {
              std::end(kNames);
 }
 
+// By these the program tells memtrace of a block; Valgrind it tells by a client request, which is
+// no call and lies beside it.
+bool IsOwnAllocators(const LossFrame& frame) {
+  return frame.function == "pool_alloc" || frame.function == "block_alloc";
+}
+
 }  // namespace
 
 StackWords WordsOf(const render::Loss& loss, MatchStage stage) {
@@ -113,6 +128,8 @@ StackWords WordsOf(const render::Loss& loss, MatchStage stage) {
   out.cut = loss.cut;
   // The function that allocated, whose file differs; memcheck's posix_memalign calls its memalign.
   size_t first = loss.stack.empty() || !Allocates(loss.stack.front()) ? 0 : 1;
+  // Whether the next frame is at a call.
+  bool calls = first == 1 && !IsOwnAllocators(loss.stack.front());
   while (first < loss.stack.size() && IsMemchecks(loss.stack[first])) ++first;
   for (size_t i = first; i < loss.stack.size(); ++i) {
     const LossFrame& innermost = loss.stack[i];
@@ -125,9 +142,14 @@ StackWords WordsOf(const render::Loss& loss, MatchStage stage) {
     if (IsReturnFromSignal(frame)) {
       // From another stack Valgrind finds no way on.
       if (i + 1 == loss.stack.size()) out.cut = true;
+      calls = false;  // the signal came anywhere
       continue;
     }
     const std::string name = NameOf(frame);
+    const std::string word = HasNoName(frame) && TellsPlaces(frame, stage) && calls
+                                 ? absl::StrFormat("%s+0x%03x", name, frame.ip % kPageBytes)
+                                 : name;
+    calls = true;
     // Valgrind's replacement of operator new calls no malloc; a library's own does.
     const bool allocates = out.words.empty() && absl::StartsWith(name, "operator new");
     const bool ends =
@@ -143,19 +165,21 @@ StackWords WordsOf(const render::Loss& loss, MatchStage stage) {
         case MatchStage::kLines:
         case MatchStage::kCalls:
           out.words.push_back(
-              absl::StrCat(name, "\t", FileNameOf(innermost.file), "\t", innermost.line));
+              absl::StrCat(word, "\t", FileNameOf(innermost.file), "\t", innermost.line));
           break;
         case MatchStage::kPlaces:
           out.words.push_back(
               innermost.file.empty() || innermost.line == 0
-                  ? name
+                  ? word
                   : absl::StrCat("\t", FileNameOf(innermost.file), "\t", innermost.line));
           break;
         case MatchStage::kFunctions:
-          out.words.push_back(name);
+        case MatchStage::kFiles:
+        case MatchStage::kShape:
+          out.words.push_back(word);
           break;
         case MatchStage::kProject:
-          if (IsProjectFrame(frame)) out.words.push_back(name);
+          if (IsProjectFrame(frame)) out.words.push_back(word);
           break;
       }
     }

@@ -24,11 +24,15 @@ std::string BareFunction(absl::string_view function);
 // the function that was not inlined and the innermost line; which functions were inlined there
 // one side may not know, as Valgrind 3.19 of clang's DWARF 5. kPlaces: of these calls the file
 // and line alone; a Fortran program is MAIN__ for the linker and has the name that it was given
-// in its debug information.
-enum class MatchStage { kNone, kLines, kCalls, kPlaces, kFunctions, kProject };
+// in its debug information. kFiles: functions, and of the system's code that has no names the file
+// alone. kShape: the same with the program's own code that has none, which is too little for a
+// pair: such stacks may be of other call sites, or of the same ones in another build.
+enum class MatchStage { kNone, kLines, kCalls, kPlaces, kFunctions, kFiles, kProject, kShape };
 
 // A stack as a list of words, one for each frame that counts, innermost first. What allocates,
 // what runs main or a thread, and what returns from a signal is left out: the tools differ in it.
+// A frame without a name is its file and where in a page its call is. Modules are loaded at whole
+// pages, so that this is the same in every run of one build, as the rest of the address is not.
 struct StackWords {
   std::vector<std::string> words;
   bool cut = false;  // more frames followed

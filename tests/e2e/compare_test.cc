@@ -83,6 +83,23 @@ TEST_F(CompareTest, CutStacksAndFewerKindsAgreeAsWell) {
   EXPECT_GE(json["counts"]["agree"], 3) << json.dump(1);
 }
 
+TEST_F(CompareTest, LeaksOfAStrippedProgramAreToldApart) {
+  const std::string stripped = directory_ / "stripped";
+  ASSERT_EQ(RunCommand({.arguments = {"strip", "-o", stripped, TraceePath("leaks_of_each_kind")}})
+                .Outcome(),
+            "exit 0");
+  Trace({stripped});
+  Valgrind({kShowAll}, {stripped});
+  int status = -1;
+  const Json json = Compared(&status);
+  EXPECT_EQ(status, 0) << json.dump(1);
+  EXPECT_EQ(json["counts"]["agree"], 5) << json.dump(1);
+  for (const Json& leak : json["leaks"]) {
+    EXPECT_EQ(leak["matched_by"], "lines");
+    EXPECT_TRUE(leak["stack"].at(1).contains("offset")) << leak.dump(1);
+  }
+}
+
 TEST_F(CompareTest, AnotherRunOfItDiffers) {
   Trace({TraceePath("leaks_of_each_kind")});
   Valgrind({kShowAll}, {TraceePath("leaks_of_each_kind"), "none"});

@@ -25,7 +25,8 @@ function sideBytes(one: Side): number {
 const BY: { [stage: string]: string } = {
   calls: 'paired by calls: inlined functions differ',
   places: 'paired by files and lines: names of functions differ',
-  functions: 'paired by functions: lines differ', project: 'paired by the project’s own functions alone',
+  functions: 'paired by functions: lines differ', files: 'paired by files where the system’s code has no names',
+  project: 'paired by the project’s own functions alone',
 };
 
 export function showCompare(root: HTMLElement, { compare, version }: CompareDocument, state: State, theme: ThemeChoice): void {

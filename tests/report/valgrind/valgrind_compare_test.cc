@@ -202,6 +202,71 @@ TEST_F(CompareTest, OtherLibrariesArePairedByTheProjectsFunctions) {
   EXPECT_EQ(Only().stage, MatchStage::kProject);
 }
 
+TEST_F(CompareTest, CallsInAFileWithoutNamesArePairedByTheirPlaceInThePage) {
+  const LossFrame main = At("main", "a.c", 3);
+  here_.losses = {Make(LeakKind::kDefinite, 300, 3, {Nameless(0x1159), Nameless(0x11c7)}),
+                  Make(LeakKind::kDefinite, 50, 1, {Nameless(0x11a7), Nameless(0x11d1)}),
+                  Make(LeakKind::kDefinite, 7, 1, {Nameless(0x2159), main})};
+  there_.losses = {Make(LeakKind::kDefinite, 7, 1, {NamelessThere(0x2159), main}),
+                   Make(LeakKind::kDefinite, 50, 1, {NamelessThere(0x11a7), NamelessThere(0x11d1)}),
+                   Make(LeakKind::kDefinite, 300, 3, {NamelessThere(0x1159), NamelessThere(0x11c7)})};
+  const Comparison comparison = Compared();
+  ASSERT_EQ(comparison.leaks.size(), 3u);
+  for (const ComparedLeak& leak : comparison.leaks) {
+    EXPECT_EQ(leak.verdict, Verdict::kAgree);
+    EXPECT_EQ(leak.stage, MatchStage::kLines);
+  }
+}
+
+TEST_F(CompareTest, OtherCallsInAProgramWithoutNamesAreOtherLeaks) {
+  here_.losses = {Make(LeakKind::kDefinite, 100, 1, {Nameless(0x1177), Nameless(0x11f2)})};
+  there_.losses = {Make(LeakKind::kDefinite, 100, 1, {NamelessThere(0x119c), NamelessThere(0x11fe)})};
+  Comparison comparison = Compared();
+  EXPECT_EQ(comparison.differences(), 2u);
+  ASSERT_EQ(comparison.leaks.size(), 2u);
+  EXPECT_EQ(comparison.leaks[0].verdict, Verdict::kOnlyHere);
+  EXPECT_THAT(comparison.leaks[0].reasons, Contains(HasSubstr("a leak only there has a stack that differs in nothing")));
+  EXPECT_EQ(comparison.leaks[1].verdict, Verdict::kOnlyThere);
+  EXPECT_THAT(comparison.leaks[1].reasons, Contains(HasSubstr("a leak only here")));
+  // Two of one side are two rows.
+  here_.losses.push_back(Make(LeakKind::kDefinite, 100, 1, {Nameless(0x11b2), Nameless(0x11f2)}));
+  EXPECT_EQ(Compared().differences(), 3u);
+  // Another stack is no reason.
+  here_.losses = {Make(LeakKind::kDefinite, 100, 1, {Nameless(0x1177)})};
+  comparison = Compared();
+  ASSERT_EQ(comparison.leaks.size(), 2u);
+  for (const ComparedLeak& leak : comparison.leaks) EXPECT_THAT(leak.reasons, IsEmpty());
+}
+
+// The machines have other versions of a library of the system, which has no names of functions.
+TEST_F(CompareTest, CodeOfTheSystemWithoutNamesIsPairedByItsFileAtLast) {
+  const std::string library = "/usr/lib/libfont.so.1";
+  here_.losses = {Make(LeakKind::kReachable, 10, 1, {Nameless(0x5432, library), Nameless(0x1177)})};
+  there_.losses = {Make(LeakKind::kReachable, 10, 1, {NamelessThere(0x5448, library), NamelessThere(0x1177)})};
+  EXPECT_EQ(Only().verdict, Verdict::kAgree);
+  EXPECT_EQ(Only().stage, MatchStage::kFiles);
+  EXPECT_EQ(StageName(MatchStage::kFiles), "files");
+  EXPECT_THAT(RenderComparisonText(analysis_, there_, Compared(), {}), HasSubstr("paired by files"));
+  there_.losses[0].stack[2] = NamelessThere(0x119c);
+  EXPECT_EQ(Compared().differences(), 2u) << "the program's own code is another call";
+}
+
+// The address of what a signal interrupted is no call's, nor is that of memcheck's client request.
+TEST_F(CompareTest, WhatIsNoCallHasNoPlace) {
+  const std::string libc = "/lib/x86_64-linux-gnu/libc.so.6";
+  here_.losses = {Make(LeakKind::kDefinite, 10, 1,
+                       {Nameless(0x1177), At("__restore_rt", "", 0, libc), Nameless(0x1201)})};
+  there_.losses = {Make(LeakKind::kDefinite, 10, 1,
+                        {NamelessThere(0x1177), {0x4ad404f, libc, "", "", "", 0}, NamelessThere(0x12f8)})};
+  EXPECT_EQ(Only().verdict, Verdict::kAgree);
+  EXPECT_EQ(Only().stage, MatchStage::kLines);
+  here_.losses = {Make(LeakKind::kDefinite, 10, 1, {Nameless(0x1177), Nameless(0x1201)})};
+  here_.losses[0].stack[0].function = "block_alloc";
+  there_.losses = {Make(LeakKind::kDefinite, 10, 1, {NamelessThere(0x1169), NamelessThere(0x1201)})};
+  there_.losses[0].stack.erase(there_.losses[0].stack.begin());
+  EXPECT_EQ(Only().verdict, Verdict::kAgree);
+}
+
 TEST_F(CompareTest, FramesWithoutNamesCanBeFoundAgain) {
   here_.losses = {Make(LeakKind::kDefinite, 100, 1, {Nameless(0x1177), Nameless(0x11f2)})};
   there_.losses = {Make(LeakKind::kDefinite, 50, 1, {NamelessThere(0x119c)})};
@@ -400,6 +465,16 @@ TEST_F(CompareTest, WhatAForkChildMayHaveAllocatedIsNoInheritance) {
   analysis_.coverage.events_missing = false;
   analysis_.process.sample_bytes = 4096;
   EXPECT_EQ(Compared().differences(), 1u);
+}
+
+// They may be sites of the child's in another build.
+TEST_F(CompareTest, StacksWithoutNamesAreNoInheritance) {
+  analysis_.process.forked = true;
+  allocated_ = {Make(LeakKind::kUnfreed, 50, 1, {Nameless(0x1177), Nameless(0x11f2)})};  // and freed
+  there_.losses = {Make(LeakKind::kReachable, 50, 1, {NamelessThere(0x119c), NamelessThere(0x11fe)})};
+  EXPECT_EQ(Compared().differences(), 1u);
+  there_.losses[0].stack.push_back(At("main", "a.c", 3));
+  EXPECT_EQ(Compared().differences(), 0u) << "none has this shape";
 }
 
 TEST_F(CompareTest, GLibsSlicesAreSaidToBeOthersUnderValgrind) {
