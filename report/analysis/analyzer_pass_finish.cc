@@ -87,9 +87,10 @@ void AnalyzerPass::FillThreads(Analysis* analysis) const {
     const auto name = names_.find(thread.id.value);
     if (name != names_.end()) thread.name = name->second;
   }
+  // Of the others those are told that freed blocks of the selection: the frees of all are theirs.
   if (!threads_.empty()) {
     std::erase_if(analysis->threads, [&](const ThreadSummary& thread) {
-      return !threads_.contains(thread.id.value);
+      return !threads_.contains(thread.id.value) && thread.frees == 0;
     });
   }
 }

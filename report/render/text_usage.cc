@@ -215,7 +215,7 @@ std::string ExchangesText(const ReportView& view, const TextOptions& options) {
   if (exchanges.empty()) return "";
   const auto name = [&](ThreadId id) {
     const ThreadSummary* thread = view.ThreadOf(id);
-    if (thread == nullptr) return std::string("a thread that is not shown");
+    if (thread == nullptr) return std::string("a thread that is not known");
     return absl::StrCat(options.style.Name(thread->name), thread->name.empty() ? "" : " ",
                         thread->tid);
   };

@@ -104,6 +104,7 @@ TEST(AnalyzerTest, AThreadSelectsTheBlocksItAllocated) {
   TraceBuilder trace;
   auto& a = trace.Thread(1, 100, "main");
   auto& b = trace.Thread(2, 101, "main");
+  trace.Thread(3, 102, "idle").At(500).Malloc(0x4010, 40).Free(0x4010).At(600);
   b.At(500).Name("worker");
   a.At(1000).Malloc(0x1010, 10).Malloc(0x2010, 20).At(1100);
   b.At(2000).Malloc(0x3010, 30).Free(0x1010).At(2100);
@@ -115,8 +116,17 @@ TEST(AnalyzerTest, AThreadSelectsTheBlocksItAllocated) {
   EXPECT_EQ(worker.totals.allocations, 1u);
   EXPECT_EQ(worker.totals.frees, 1u);
   EXPECT_EQ(worker.totals.earlier_frees, 0u) << "nothing is before a whole run";
-  ASSERT_EQ(worker.threads.size(), 1u);
-  EXPECT_EQ(worker.threads[0].name, "worker");
+  // And the threads that freed such blocks.
+  ASSERT_EQ(worker.threads.size(), 2u);
+  EXPECT_EQ(worker.threads[0].tid, 100u);
+  EXPECT_EQ(worker.threads[0].allocations, 0u);
+  EXPECT_EQ(worker.threads[0].frees, 1u);
+  EXPECT_EQ(worker.threads[1].name, "worker");
+  EXPECT_EQ(worker.threads[1].allocations, 1u);
+  EXPECT_EQ(worker.threads[1].frees, 0u) << "what it freed is the other thread's";
+  ASSERT_EQ(worker.exchanges.size(), 1u);
+  EXPECT_EQ(worker.exchanges[0].from, worker.threads[1].id);
+  EXPECT_EQ(worker.exchanges[0].to, worker.threads[0].id);
   options.thread_name = "100";
   EXPECT_EQ(Analyze(bytes, options).analysis.totals.live_bytes, 20u) << "by tid";
   options.thread_name = "main";
@@ -124,7 +134,7 @@ TEST(AnalyzerTest, AThreadSelectsTheBlocksItAllocated) {
   options.thread_name = "nobody";
   auto reader = Read(bytes);
   EXPECT_EQ(AnalyzeTrace(**reader, options).status().message(),
-            "test.mtr has no thread 'nobody'; its threads are: main, worker");
+            "test.mtr has no thread 'nobody'; its threads are: idle, main, worker");
 }
 
 // Failures and reallocations are of the selection, and what is earlier is earlier than the range.

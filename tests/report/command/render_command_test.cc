@@ -484,6 +484,29 @@ TEST_F(ReportCommandTest, RangesAndThreadsSelectBlocks) {
                                                               "650 ms to 1.00 s"));
 }
 
+TEST_F(ReportCommandTest, OfTheBlocksOfAThreadItIsSaidWhoFreedThem) {
+  TraceBuilder trace;
+  ThreadScript& maker = trace.Thread(1, 6536, "maker");
+  ThreadScript& user = trace.Thread(2, 6537, "user");
+  trace.Thread(3, 6538, "idle").At(500'000).Malloc(0x9010, 9).Free(0x9010).At(600'000);
+  maker.At(1'000'000).Malloc(0x1010, 100).Malloc(0x2010, 50).Free(0x2010).At(2'000'000);
+  user.At(3'000'000).Malloc(0x3010, 7).Free(0x1010).At(4'000'000);
+  trace.End(0, 5'000'000);
+  ASSERT_TRUE(trace.WriteTo(directory_ / "passed.mtr"));
+  const std::string report = "$M report passed.mtr --thread 6536 ";
+  EXPECT_EQ(Shell(report + "--format csv --table exchanges").out,
+            "from_tid,to_tid,blocks,bytes\r\n6536,6537,1,100\r\n");
+  EXPECT_THAT(Shell(report + "--table threads").out, HasSubstr("maker 6536 -> user 6537"));
+  const auto json = nlohmann::json::parse(Shell(report + "--format json").out);
+  ASSERT_EQ(json["thread_exchanges"].size(), 1u);
+  EXPECT_EQ(json["thread_exchanges"][0]["to_tid"], 6537);
+  uint64_t frees = 0;
+  for (const auto& thread : json["threads"]) frees += thread["frees"].get<uint64_t>();
+  EXPECT_EQ(json["threads"].size(), 2u) << "not the one that has nothing to do with them";
+  EXPECT_EQ(json["totals"]["frees"], 2);
+  EXPECT_EQ(frees, 2u);
+}
+
 TEST_F(ReportCommandTest, ModulesThatAreNotHereAreSaid) {
   const std::string text = Shell("$M report $T").out;
   EXPECT_THAT(text, HasSubstr("/nowhere/app was not found"));
