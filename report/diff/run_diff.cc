@@ -28,7 +28,8 @@ bool Counts(double change, double before, const Least& least) {
 }
 
 // By how many standard deviations two amounts differ that chance alone has so far apart once in 180
-// times, of few large blocks in 70: what two 95 % intervals make that do not meet.
+// times, of few samples less often: what two 95 % intervals make that do not meet. Of blocks of
+// several N, one more or less of which is more than all else, once in 50, of hundreds of 8 N in 8.
 constexpr double kApart = 2.772;
 
 // The sample distance of the executable's traces in that run; 0: none is a sample.

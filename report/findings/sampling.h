@@ -5,7 +5,8 @@
 // times gives the Horvitz-Thompson estimate of any total, which is unbiased, with the
 // variance estimate sum((1 - p) / p^2 s^2), which is too (Horvitz and Thompson: A
 // generalization of sampling without replacement from a finite universe, JASA 47,
-// 1952). docs/sampling.md has the whole story.
+// 1952). What is small beside N may have no sample at all, however much of a sum the others are:
+// each interval allows for it. docs/sampling.md has the whole story.
 //
 // Pure functions, any thread.
 
@@ -61,31 +62,33 @@ struct SampledSum {
   double seen = 0;      // bytes of the samples themselves: there are no fewer
   double estimate = 0;
   double variance = 0;
-  double largest = 0;   // the most that one more sample could have added
+  double sample_bytes = 0;  // N, of several traces the largest; 0: all there is was recorded
   // Bytes beside these that are known: of other processes, of which there is everything.
   double exact = 0;
 
-  void Add(uint64_t bytes, uint64_t sample_bytes) {
-    const double size = static_cast<double>(bytes), p = SampleProbability(bytes, sample_bytes);
+  void Add(uint64_t bytes, uint64_t every) {
+    const double size = static_cast<double>(bytes), p = SampleProbability(bytes, every);
     ++samples;
     seen += size;
     estimate += size / p;
     variance += (1 - p) / (p * p) * size * size;
-    largest = std::max(largest, std::sqrt(1 - p) / p * size);
+    sample_bytes = std::max(sample_bytes, static_cast<double>(every));
   }
   void Add(const SampledSum& other) {
     samples += other.samples;
     seen += other.seen;
     estimate += other.estimate;
     variance += other.variance;
-    largest = std::max(largest, other.largest);
+    sample_bytes = std::max(sample_bytes, other.sample_bytes);
     exact += other.exact;
   }
 
   // The 95 % interval, by the gamma distribution, for sums of weighted Poisson counts (Fay and
   // Feuer: Confidence intervals for directly standardized rates, Statistics in Medicine 16, 1997).
-  // It holds its 95 % from one sample on, where the normal approximation has half of that; with
-  // many samples it is estimate +- 1.96 sqrt(variance).
+  // With many samples it is estimate +- 1.96 sqrt(variance), with none [0, 3.7 N]. Blocks of
+  // `bytes` together, however many, have no sample with the probability exp(-bytes / N): so much
+  // is allowed for above what was seen whatever the sizes of the samples are, for those of one
+  // site as well: what grows from 1 KiB to 64 MiB is one, of which the large blocks are recorded.
   Interval Interval95() const { return IntervalOf(kNormal95); }
   // The same where the normal distribution has `z`.
   static constexpr double kNormal95 = 1.959964;

@@ -62,6 +62,8 @@ void HeapModel::Finish(Analysis* analysis) {
     for (uint64_t& each : *part) each = Round(each);
   }
 
+  const SampledSum no_samples{.sample_bytes = static_cast<double>(options_.sample_bytes)};
+  totals.bytes_sample = totals.live_sample = no_samples;
   analysis->sites.reserve(sites_.size() - 1);
   const double unit = UnitOf(options_.sample_bytes);
   for (size_t i = 1; i < sites_.size(); ++i) {
@@ -86,7 +88,10 @@ void HeapModel::Finish(Analysis* analysis) {
     site.largest_bytes = from.largest_bytes;
     site.first_time_ns = from.first_time_ns;
     site.last_time_ns = from.last_time_ns;
-    if (options_.sample_bytes != 0) site.bytes_sample.Make() = sampled_[i];
+    if (options_.sample_bytes != 0) {
+      site.bytes_sample.Make() = sampled_[i];
+      site.live_sample.Make() = no_samples;
+    }
     totals.wasted_bytes += site.wasted_bytes;
     totals.temporary_allocations += from.temporary;
     const format::StackMarker marker = stacks_->MarkerOf(from.stack);

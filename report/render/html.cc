@@ -37,7 +37,7 @@ void WriteSeries(const ReportView& view, size_t top, words::Sink& out) {
 
 // "samples": of a sampled trace, for each site of the document what its estimates are made of, from
 // which the page has the interval of any sum of them: rows of the bytes that were seen, the
-// estimate, its variance, and the most that one more sample could have added.
+// estimate, its variance, and N.
 void WriteSamples(const ReportView& view, size_t top, words::Sink& out) {
   if (!view.sampled()) return;
   const size_t count = std::min(top, view.sites().size());
@@ -45,7 +45,7 @@ void WriteSamples(const ReportView& view, size_t top, words::Sink& out) {
     out.Write(begin);
     for (size_t i = 0; i < count && !out.done(); ++i) {
       const SampledSum& sum = sum_of(*view.sites()[i]);
-      const Json row = {sum.seen, sum.estimate, sum.variance, sum.largest};
+      const Json row = {sum.seen, sum.estimate, sum.variance, sum.sample_bytes};
       out.Write(absl::StrCat(i == 0 ? "" : ",", Dump(row)));
     }
     out.Write("]");

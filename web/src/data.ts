@@ -15,7 +15,7 @@ export interface Tables {
 export interface SeriesTable { begin_s: number; interval_s: number; points: number[][] }
 
 // Of a sampled trace, likewise: what the estimates of a site's bytes are made of, see sampled.ts.
-export type SampledPart = [seen: number, estimate: number, variance: number, largest: number];
+export type SampledPart = [seen: number, estimate: number, variance: number, every: number];
 export interface Samples { bytes_allocated: SampledPart[]; live_bytes: SampledPart[] }
 
 export interface GrowthRate {

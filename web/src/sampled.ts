@@ -11,17 +11,21 @@ function quantile(z: number, degrees: number): number {
   return degrees * Math.max(0, 1 - a + z * Math.sqrt(a)) ** 3;
 }
 
+// Of the gamma distribution with this mean and variance.
+function gamma(mean: number, variance: number, z: number): number {
+  return variance > 0 ? (variance / (2 * mean)) * quantile(z, (2 * mean * mean) / variance) : mean;
+}
+
 export function interval95(parts: SampledPart[]): [low: number, high: number] {
-  let seen = 0, estimate = 0, variance = 0, largest = 0;
+  let seen = 0, estimate = 0, variance = 0, every = 0;
   for (const part of parts) {
     seen += part[0];
     estimate += part[1];
     variance += part[2];
-    largest = Math.max(largest, part[3]);
+    every = Math.max(every, part[3]);
   }
-  if (!(variance > 0)) return [estimate, estimate];
-  const low = (variance / (2 * estimate)) * quantile(-Z, (2 * estimate * estimate) / variance);
-  const mean = estimate + largest, spread = variance + largest * largest;
-  const high = (spread / (2 * mean)) * quantile(Z, (2 * mean * mean) / spread);
+  if (every === 0) return [estimate, estimate];
+  const low = gamma(estimate, variance, -Z);
+  const high = seen + gamma(estimate - seen + every, variance + every * every, Z);
   return [Math.min(Math.max(low, seen), estimate), Math.max(high, estimate)];
 }

@@ -57,6 +57,32 @@ TEST(AnalyzerTest, CountsTwoLeakingSites) {
   EXPECT_EQ(a.threads[0].live_bytes, 456u);
 }
 
+// Of two blocks that were sampled one is live; of another site, and of all, unseen ones may be.
+TEST(AnalyzerTest, OfASampleWhatHasNoLiveSampleIsNotNothing) {
+  constexpr uint64_t kEvery = 4096;
+  TraceBuilder builder({.sample_bytes = kEvery});
+  auto& main = builder.Thread(1, 4242, "main");
+  main.At(1000);
+  const uint32_t freed = main.Stack({0x401000, 0x402000});
+  main.Malloc(0x10010, 100, freed).Free(0x10010);
+  main.Malloc(0x40010, 20 * kEvery, main.Stack({0x401000, 0x403000})).At(9000);
+  builder.End(0, 10000);
+  const AnalyzedTrace trace = Analyze(builder.Build());
+  const Site* site = FindSite(trace, 0x402000);
+  ASSERT_NE(site, nullptr);
+  EXPECT_EQ(site->bytes_sample->samples, 1u);
+  EXPECT_EQ(site->live_sample->samples, 0u);
+  EXPECT_EQ(site->live_sample->Interval95().low, 0u);
+  EXPECT_GT(site->live_sample->Interval95().high, 3 * kEvery);
+  const Interval live = trace.analysis.totals.live_sample.Interval95();
+  EXPECT_EQ(live.low, 20 * kEvery);
+  EXPECT_GT(live.high, 23 * kEvery);
+  TraceBuilder empty({.sample_bytes = kEvery});
+  empty.Thread(1, 4242, "main").At(1000);
+  empty.End(0, 10000);
+  EXPECT_GT(Analyze(empty.Build()).analysis.totals.live_sample.Interval95().high, 3 * kEvery);
+}
+
 TEST(AnalyzerTest, TellsHowTheProcessEnded) {
   const auto end = [](auto fill) {
     TraceBuilder trace;

@@ -157,6 +157,22 @@ TEST(RunDiffTest, WhatAnotherSampleMayMakeIsNoChange) {
   }
 }
 
+// Of the small blocks of a site some were sampled in one run and none in the other. The large one
+// is in both samples, and says nothing of them.
+TEST(RunDiffTest, BesideALargeBlockSmallOnesMayHaveNoSample) {
+  for (const auto& [samples, rows] : {std::pair(2, 0u), {12, 1u}}) {
+    RunSummary before = MadeRun("old", 1, 10), after = MadeRun("new", 1, 10);
+    SampledSite(&before, "a", 1, 20 * 4096);
+    RunSite& site = SampledSite(&after, "a", 1, 20 * 4096);
+    for (int i = 0; i < samples; ++i) site.live_sample.Add(100, 4096);
+    site.amounts[Measure::kLive] = static_cast<uint64_t>(site.live_sample.estimate);
+    site.estimated = site.amounts;
+    const auto diff = CompareRuns(before, after, {});
+    EXPECT_EQ(diff->rows.size(), rows) << samples;
+    EXPECT_EQ(diff->by_chance, 1 - rows);
+  }
+}
+
 TEST(RunDiffTest, ASampleBesideAllOfItMayBeOffOnOneSideOnly) {
   RunSummary before = MadeRun("old", 1, 10), after = MadeRun("new", 1, 10);
   SampledSite(&after, "a", 220), SampledSite(&after, "b", 220);
