@@ -34,9 +34,10 @@
 // nothing is counted. The result counts one free and one allocation; a NULL result
 // takes the block out of limbo (or frees it, when the size was 0).
 //
-// Custom blocks (custom_blocks.h) are counted like any other, as allocations and as bytes
-// allocated. A live byte is counted once: that of a custom block in a block of malloc is taken off
-// the site of the latter while the former lives.
+// Custom blocks (custom_blocks.h) are in all figures like any other, but for two that are of what
+// a thread did just before: they are never temporary, and no container's. A live byte is counted
+// once: that of a custom block in a block of malloc is taken off the site of the latter while the
+// former lives.
 //
 // Peaks are exact in the order given. bytes_at_peak of a site costs one compare an
 // event: a site keeps what it held when it first changed after the latest peak, and
@@ -348,7 +349,7 @@ class HeapModel {
     }
     const SampleWeight weight = WeightOf(size);
     HeapSite& site = sites_[site_index];
-    CountAllocation(thread, site, size, weight, /*taken_bytes=*/0, time);
+    CountAllocation(thread, site, site_index, size, weight, /*taken_bytes=*/0, time);
     site.wasted_bytes += alloc.waste * weight.blocks;
     if (alloc.mapped) {
       site.mapped_calls += weight.blocks;
@@ -357,15 +358,14 @@ class HeapModel {
     if (options_.sample_bytes != 0) [[unlikely]] {
       sampled_[site_index].Add(size, options_.sample_bytes);
     }
-    ++site_sizes_[site_index][std::min<size_t>(std::bit_width(size), kSiteSizeClasses - 1)];
     counters_.live_wasted_bytes += block->waste() * weight.blocks;
   }
 
   // What an allocation adds to the figures of its thread, its site, its size and of all.
   // `taken_bytes`: of them what was live already, in the block that a custom one lies in.
-  [[gnu::always_inline]] void CountAllocation(HeapThread& thread, HeapSite& site, uint64_t size,
-                                              const SampleWeight& weight, uint64_t taken_bytes,
-                                              uint64_t time) {
+  [[gnu::always_inline]] void CountAllocation(HeapThread& thread, HeapSite& site, uint32_t index,
+                                              uint64_t size, const SampleWeight& weight,
+                                              uint64_t taken_bytes, uint64_t time) {
     thread.allocations += weight.blocks;
     thread.bytes_allocated += weight.bytes;
     thread.live_bytes += weight.bytes;
@@ -384,6 +384,7 @@ class HeapModel {
     const size_t size_class = std::bit_width(size);
     sizes_.allocations[size_class] += weight.blocks;
     sizes_.bytes[size_class] += weight.bytes;
+    ++site_sizes_[index][std::min(size_class, kSiteSizeClasses - 1)];
 
     counters_.allocations += weight.blocks;
     counters_.bytes_allocated += weight.bytes;

@@ -35,7 +35,7 @@ void HeapModel::CustomAlloc(size_t stream, const HeapAlloc& alloc, uint64_t pool
   const auto old = custom.Find(alloc.address, pool);
   if (old != custom.blocks().end()) {
     CountUnseenFree(alloc.address, time);
-    EndCustom(old, stream, time);
+    EndCustom(old, old->second.held.thread, time);
   }
   HeapThread& thread = threads_[stream];
   const uint64_t size = std::min(alloc.size, HeldBlock::kMaxSize);
@@ -85,7 +85,8 @@ void HeapModel::CustomAlloc(size_t stream, const HeapAlloc& alloc, uint64_t pool
   custom.Insert(block);
 
   // No custom block is recorded of a program that is sampled.
-  CountAllocation(thread, sites_[held.site], size, SampleWeight(size, 0), block.taken_bytes, time);
+  CountAllocation(thread, sites_[held.site], held.site, size, SampleWeight(size, 0),
+                  block.taken_bytes, time);
   if (block.pool != 0) {
     CustomBlocks::Pool& of = custom.pools()[block.pool - 1];
     ++of.allocations;
@@ -109,6 +110,7 @@ void HeapModel::EndCustom(CustomBlocks::Blocks::iterator at, size_t stream, uint
   const CustomBlocks::Block block = at->second;
   HeapSite* const holder = block.taken_bytes != 0 ? SiteOfHolder(block) : nullptr;
   custom_->Erase(at);
+  const uint64_t size = held.size();
   if (options_.watch != nullptr) options_.watch->Ended(key.address, true, held.time_ns, time);
   HeapThread& thread = threads_[stream];
   if (!held.has(HeldBlock::kUncounted) || InRange(time)) {
@@ -121,10 +123,12 @@ void HeapModel::EndCustom(CustomBlocks::Blocks::iterator at, size_t stream, uint
   if (held.has(HeldBlock::kUncounted)) {
     if (!InRange(time)) return;
     left_out_.Freed(held.site, time, 1);
-    if (IsEarlier(held)) ++earlier_frees_;
+    if (IsEarlier(held)) {
+      ++earlier_frees_;
+      earlier_freed_bytes_[held.site] += size;
+    }
     return;
   }
-  const uint64_t size = held.size();
   thread.frees += 1;
   threads_[held.thread].live_bytes -= size;
   thread.first_time_ns = std::min(thread.first_time_ns, time);
@@ -132,9 +136,14 @@ void HeapModel::EndCustom(CustomBlocks::Blocks::iterator at, size_t stream, uint
   BeforeChange(site);
   site.live_bytes -= std::min(size, site.live_bytes);
   site.live_blocks -= 1;
-  Fell(site, held.site, time, time - std::min(time, held.time_ns), size);
+  const uint64_t lifetime_ns = time - std::min(time, held.time_ns);
+  site.lifetime_ns += static_cast<double>(lifetime_ns);
+  Fell(site, held.site, time, lifetime_ns, size);
   site.frees += 1;
-  if (held.thread != stream) site.freed_by_other_thread += 1;
+  if (held.thread != stream) {
+    site.freed_by_other_thread += 1;
+    usage_.FreedByOther(held.thread, stream, 1, size);
+  }
   uint64_t given_back = 0;
   if (holder != nullptr) {
     BeforeChange(*holder);
@@ -344,21 +353,9 @@ std::vector<LiveBlock> HeapModel::LiveBlocks() const {
   return live;
 }
 
-// Does for custom blocks what FinishLive() does.
+// What they took off blocks of malloc and of each other, which FinishLive() has counted whole.
 void HeapModel::FinishCustom(Analysis* analysis) {
   for (const auto& [key, block] : custom_->blocks()) {
-    const HeldBlock& held = block.held;
-    if (held.has(HeldBlock::kUncounted)) continue;
-    const uint64_t size = held.size();
-    Site& site = analysis->sites[held.site - 1];
-    site.live_first_time_ns = site.live_first_time_ns == 0
-                                  ? held.time_ns
-                                  : std::min(site.live_first_time_ns, held.time_ns);
-    site.live_last_time_ns = std::max(site.live_last_time_ns, held.time_ns);
-    analysis->threads[held.thread].live_bytes += size;
-    analysis->threads[held.thread].live_blocks += 1;
-    analysis->sizes.live_blocks[std::bit_width(size)] += 1;
-    analysis->sizes.live_bytes[std::bit_width(size)] += size;
     if (block.taken_bytes == 0) continue;
     const HeldBlock* holder = nullptr;
     if (block.holder.number == 0) {

@@ -195,6 +195,9 @@ void HeapModel::FinishLive(Analysis* analysis) {
     SortByAddress(blocks);
     for (const HeldBlock& block : blocks) add(block);
   }
+  if (custom_ != nullptr) {
+    for (const auto& [key, block] : custom_->blocks()) add(block.held);
+  }
   for (size_t i = 1; i < sites_.size(); ++i) {
     Site& site = analysis->sites[i - 1];
     site.live_wasted_bytes = Round(site.live_wasted_bytes);

@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
+#include <tuple>
+#include <vector>
 
 #include "report/model/phases.h"
 #include "tests/report/test_util.h"
@@ -20,12 +23,27 @@ using testing::HasSubstr;
 
 constexpr uint64_t kArena = 0x100000, kPool = 0x900000;
 constexpr uint64_t kMallocPc = 0x401000, kPoolPc = 0x402000, kBlockPc = 0x403000;
+constexpr uint64_t kTwinPc = 0x404000, kReallocPc = 0x405000;
 
-// One thread that moves on a microsecond with each event, as the library's does.
+// A thread that moves on a microsecond with each event, as the library's does; and others in its
+// place, for On().
 class Program {
  public:
-  Program() : thread_(trace_.Thread(1, 4242, "main")) {
-    thread_.Node(1, kMallocPc).Node(2, kPoolPc).Node(3, kBlockPc);
+  Program() { On(1); }
+  // What follows is by this thread.
+  Program& On(uint32_t serial) {
+    const bool known = threads_.contains(serial);
+    ThreadScript*& thread = threads_[serial];
+    thread_ = thread = known ? thread : &trace_.Thread(serial, 4241 + serial, "main", now_);
+    if (!known) {
+      thread_->Node(1, kMallocPc).Node(2, kPoolPc).Node(3, kBlockPc);
+      thread_->Node(4, kTwinPc).Node(5, kReallocPc);
+    }
+    return *this;
+  }
+  Program& Wait(uint64_t ns) {
+    now_ += ns;
+    return *this;
   }
   Program& Malloc(uint64_t address, uint32_t size) {
     Tick().Malloc(address, size, 1);
@@ -49,6 +67,19 @@ class Program {
   Program& PoolFree(uint64_t pool, uint64_t address) {
     return Tell(ExtendedType::kCustomFree, {address, pool});
   }
+  // A block of the pool, and one of malloc far from it that has the same life.
+  Program& AllocBoth(uint64_t address, uint32_t size) {
+    PoolAlloc(kPool, address, size);
+    thread_->At(now_).Malloc(TwinOf(address), size, 4);
+    return *this;
+  }
+  Program& FreeBoth(uint64_t address) { return PoolFree(kPool, address).FreeTwin(address); }
+  // Of a block that ended with the event before.
+  Program& FreeTwin(uint64_t address) {
+    thread_->At(now_).Free(TwinOf(address));
+    return *this;
+  }
+  static uint64_t TwinOf(uint64_t address) { return address + 0x40000000; }
   Program& BlockAlloc(uint64_t address, uint64_t size) {
     return Tell(ExtendedType::kCustomAlloc, {address, size, 0, 3});
   }
@@ -60,7 +91,7 @@ class Program {
     Tick().Extended(type, words, text);
     return *this;
   }
-  ThreadScript& Tick() { return thread_.At(now_ += 1000); }
+  ThreadScript& Tick() { return thread_->At(now_ += 1000); }
 
   AnalyzedTrace Analyzed(const AnalyzeOptions& options = {}) { return Analyze(Bytes(), options); }
   std::string Bytes() {
@@ -72,7 +103,8 @@ class Program {
 
  private:
   TraceBuilder trace_;
-  ThreadScript& thread_;
+  std::map<uint32_t, ThreadScript*> threads_;
+  ThreadScript* thread_ = nullptr;
   uint64_t now_ = 0;
   bool ended_ = false;
 };
@@ -95,6 +127,52 @@ void ExpectConsistent(const Analysis& a) {
   EXPECT_EQ(of_threads, a.totals.live_bytes);
   EXPECT_EQ(of_classes, a.totals.live_bytes);
   EXPECT_EQ(a.totals.allocations - a.totals.frees, a.totals.live_blocks);
+}
+
+const Site& SiteAt(const AnalyzedTrace& trace, uint64_t pc) {
+  static const Site none;
+  const Site* site = FindSite(trace, pc);
+  EXPECT_NE(site, nullptr) << pc;
+  return site != nullptr ? *site : none;
+}
+
+// Of two sites whose blocks had the same lives, one a pool's: in all figures that are not of
+// malloc's blocks alone.
+void ExpectAlike(const Site& pool, const Site& twin) {
+  EXPECT_EQ(pool.function, AllocFunction::kPoolAlloc);
+  EXPECT_EQ(twin.function, AllocFunction::kMalloc);
+  EXPECT_EQ(pool.allocations, twin.allocations);
+  EXPECT_EQ(pool.frees, twin.frees);
+  EXPECT_EQ(pool.bytes_allocated, twin.bytes_allocated);
+  EXPECT_EQ(pool.live_bytes, twin.live_bytes);
+  EXPECT_EQ(pool.live_blocks, twin.live_blocks);
+  EXPECT_EQ(pool.peak_bytes, twin.peak_bytes);
+  EXPECT_EQ(pool.blocks_at_own_peak, twin.blocks_at_own_peak);
+  EXPECT_EQ(pool.bytes_at_peak, twin.bytes_at_peak);
+  EXPECT_EQ(pool.blocks_at_peak, twin.blocks_at_peak);
+  EXPECT_EQ(pool.freed_by_other_thread, twin.freed_by_other_thread);
+  EXPECT_EQ(pool.largest_bytes, twin.largest_bytes);
+  EXPECT_EQ(pool.first_time_ns, twin.first_time_ns);
+  EXPECT_EQ(pool.last_time_ns, twin.last_time_ns);
+  EXPECT_EQ(pool.live_first_time_ns, twin.live_first_time_ns);
+  EXPECT_EQ(pool.live_last_time_ns, twin.live_last_time_ns);
+  EXPECT_EQ(pool.freed_lifetime_ns, twin.freed_lifetime_ns);
+  EXPECT_EQ(pool.live_time_sum_ns, twin.live_time_sum_ns);
+  EXPECT_EQ(pool.growth.verdict, twin.growth.verdict);
+  for (size_t i = 0; i < LifetimeHistogram::kClasses; ++i) {
+    EXPECT_EQ(pool.lifetimes[i], twin.lifetimes[i]) << "lifetimes of class " << i;
+  }
+  for (size_t i = 0; i < kSiteSizeClasses; ++i) {
+    EXPECT_EQ(pool.sizes[i], twin.sizes[i]) << "sizes of class " << i;
+  }
+  const auto told = [](const SeriesPoint& p) {
+    return std::tuple(p.interval, p.allocations, p.frees, p.live_blocks, p.low_bytes, p.high_bytes,
+                      p.live_bytes, p.bytes_allocated);
+  };
+  ASSERT_EQ(pool.series.size(), twin.series.size());
+  for (size_t i = 0; i < pool.series.size(); ++i) {
+    EXPECT_EQ(told(pool.series[i]), told(twin.series[i])) << "point " << i;
+  }
 }
 
 TEST(CustomBlocksTest, ALiveByteIsTheInnermostBlocks) {
@@ -270,56 +348,118 @@ TEST(CustomBlocksTest, ARangeSelectsThemByThemselves) {
   EXPECT_EQ(t.analysis.totals.live_bytes, 100u);
 }
 
-// Nesting of any shape, against a count of bytes by hand.
+TEST(CustomBlocksTest, HaveTheFiguresOfMallocsBlocksOfTheSameLife) {
+  Program program;
+  program.Malloc(kArena, 100000).CreatePool(kPool, "arena");
+  for (uint64_t i = 0; i < 20; ++i) program.AllocBoth(kArena + 112 * i, 100);
+  program.Wait(50'000'000).On(2);
+  for (uint64_t i = 0; i < 10; ++i) program.FreeBoth(kArena + 112 * i);
+  program.On(1);
+  for (uint64_t i = 10; i < 15; ++i) program.FreeBoth(kArena + 112 * i);
+  program.Wait(20'000'000).DestroyPool(kPool);
+  for (uint64_t i = 15; i < 20; ++i) program.FreeTwin(kArena + 112 * i);
+  const AnalyzedTrace t = program.Analyzed();
+  const Analysis& a = t.analysis;
+  ExpectConsistent(a);
+  const Site& pool = SiteAt(t, kPoolPc);
+  ExpectAlike(pool, SiteAt(t, kTwinPc));
+  EXPECT_EQ(pool.sizes[7], 20u);
+  EXPECT_EQ(pool.freed_by_other_thread, 10u);
+  EXPECT_EQ(pool.frees, 20u);
+  EXPECT_GE(pool.freed_lifetime_ns, 20 * 50e6);
+  ASSERT_EQ(a.exchanges.size(), 1u);
+  EXPECT_EQ(a.exchanges[0].from.value, 1u);
+  EXPECT_EQ(a.exchanges[0].to.value, 2u);
+  EXPECT_EQ(a.exchanges[0].blocks, 20u);
+  EXPECT_EQ(a.exchanges[0].bytes, 2000u);
+}
+
+TEST(CustomBlocksTest, ThatAreLiveHaveTheFiguresOfMallocs) {
+  Program program;
+  program.Malloc(kArena, 1000).CreatePool(kPool, "");
+  program.AllocBoth(kArena, 100).Wait(5000).AllocBoth(kArena + 200, 7).AllocBoth(kArena + 300, 0);
+  const AnalyzedTrace t = program.Analyzed();
+  ExpectConsistent(t.analysis);
+  ExpectAlike(SiteAt(t, kPoolPc), SiteAt(t, kTwinPc));
+  EXPECT_GT(SiteAt(t, kPoolPc).live_time_sum_ns, 0);
+}
+
+TEST(CustomBlocksTest, WhatALostFreeEndsNoOtherThreadFreed) {
+  Program program;
+  program.PoolAlloc(kPool, 0x500000, 10).On(2).PoolAlloc(kPool, 0x500000, 10);
+  const AnalyzedTrace t = program.Analyzed();
+  EXPECT_EQ(t.analysis.coverage.unseen_frees, 1u);
+  EXPECT_EQ(SiteAt(t, kPoolPc).freed_by_other_thread, 0u);
+  EXPECT_TRUE(t.analysis.exchanges.empty());
+}
+
+// Nesting of any shape, against a count of bytes by hand, and against blocks of malloc that have
+// the same lives.
 TEST(CustomBlocksTest, RandomArenasKeepTheBooks) {
   std::mt19937_64 random(7);
   for (int round = 0; round < 20; ++round) {
+    SCOPED_TRACE(round);
     Program program;
     struct Arena {
       uint64_t at;
       uint32_t size;
-      std::vector<uint64_t> given;  // slots of 64 bytes
+      std::map<uint64_t, uint32_t> given;  // slots of 64 bytes
     };
     std::vector<Arena> arenas;
     uint64_t next = kArena;
     for (int step = 0; step < 300; ++step) {
-      const uint64_t dice = random() % 10;
-      if (dice == 0 || arenas.empty()) {
+      const uint64_t dice = random() % 100;
+      program.On(static_cast<uint32_t>(1 + random() % 3));
+      if (dice < 10 || arenas.empty()) {
         arenas.push_back({next, static_cast<uint32_t>(64 * (8 + random() % 8)), {}});
         next += 0x10000;
         program.Malloc(arenas.back().at, arenas.back().size);
-        continue;
-      }
-      Arena& arena = arenas[random() % arenas.size()];
-      if (dice == 1) {
-        program.Free(arena.at);
-        std::swap(arena, arenas.back());
-        arenas.pop_back();
-      } else if (dice == 2) {
-        arena.size = static_cast<uint32_t>(64 * (8 + random() % 8));
-        program.Realloc(arena.at, arena.at, arena.size);
-        const uint64_t end = arena.at + arena.size;
-        std::erase_if(arena.given, [&](uint64_t at) { return at >= end; });
-      } else if (dice < 6 || arena.given.empty()) {
-        const uint64_t at = arena.at + 64 * (random() % (arena.size / 64));
-        if (std::find(arena.given.begin(), arena.given.end(), at) != arena.given.end()) continue;
-        program.PoolAlloc(kPool, at, 1 + random() % 64);
-        arena.given.push_back(at);
+      } else if (dice < 12) {
+        program.DestroyPool(kPool);
+        for (Arena& arena : arenas) {
+          for (const auto& [at, size] : arena.given) program.FreeTwin(at);
+          arena.given.clear();
+        }
       } else {
-        program.PoolFree(kPool, arena.given.back());
-        arena.given.pop_back();
+        Arena& arena = arenas[random() % arenas.size()];
+        if (dice < 20) {
+          program.Free(arena.at);
+          for (const auto& [at, size] : arena.given) program.FreeTwin(at);
+          std::swap(arena, arenas.back());
+          arenas.pop_back();
+        } else if (dice < 30) {
+          arena.size = static_cast<uint32_t>(64 * (8 + random() % 8));
+          program.Tick().Realloc(arena.at, arena.at, arena.size, 5);
+          std::erase_if(arena.given, [&](const auto& block) {
+            if (block.first < arena.at + arena.size) return false;
+            program.FreeTwin(block.first);
+            return true;
+          });
+        } else if (dice < 60 || arena.given.empty()) {
+          const uint64_t at = arena.at + 64 * (random() % (arena.size / 64));
+          const auto size = static_cast<uint32_t>(1 + random() % 64);
+          if (arena.given.emplace(at, size).second) program.AllocBoth(at, size);
+        } else {
+          const auto block =
+              std::next(arena.given.begin(), static_cast<long>(random() % arena.given.size()));
+          program.FreeBoth(block->first);
+          arena.given.erase(block);
+        }
       }
     }
     uint64_t bytes = 0, blocks = 0;
     for (const Arena& arena : arenas) {
       bytes += arena.size;
-      blocks += 1 + arena.given.size();
+      blocks += 1 + 2 * arena.given.size();
+      for (const auto& [at, size] : arena.given) bytes += size;  // of the twin
     }
     const AnalyzedTrace t = program.Analyzed();
     ExpectConsistent(t.analysis);
     EXPECT_EQ(t.analysis.totals.live_bytes, bytes);
     EXPECT_EQ(t.analysis.totals.live_blocks, blocks);
     EXPECT_EQ(t.analysis.coverage.unknown_frees, 0u);
+    ExpectAlike(SiteAt(t, kPoolPc), SiteAt(t, kTwinPc));
+    if (HasFailure()) break;
   }
 }
 
