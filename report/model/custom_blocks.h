@@ -2,8 +2,8 @@
 // they lie in.
 //
 // Blocks nest: a block of a pool in a block of malloc, one of another allocator in that. The
-// innermost has the bytes; the holder's site keeps what it did not give out. A block cannot
-// outlive the memory it lies in: when a holder ends, so do those in it.
+// innermost has the bytes; the holder's site and thread keep what it did not give out. A block
+// cannot outlive the memory it lies in: when a holder ends, so do those in it.
 //
 // What HeapModel counts, this only places: it knows the tree, not the figures.
 //
@@ -42,7 +42,10 @@ class CustomBlocks {
     // The key of the block that it lies in: a custom block, or a block of malloc
     // (number 0), or none.
     Key holder;
-    uint64_t taken_bytes = 0;    // of its bytes, taken off the holder's site
+    // Of its bytes, taken off the holder's site and thread. These are kept: at the holder's address
+    // there may be another block meanwhile.
+    uint64_t taken_bytes = 0;
+    uint32_t taken_site = 0, taken_thread = 0;
   };
   using Blocks = absl::btree_map<Key, Block>;
 

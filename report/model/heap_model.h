@@ -36,8 +36,8 @@
 //
 // Custom blocks (custom_blocks.h) are in all figures like any other, but for two that are of what
 // a thread did just before: they are never temporary, and no container's. A live byte is counted
-// once: that of a custom block in a block of malloc is taken off the site of the latter while the
-// former lives.
+// once: that of a custom block in a block of malloc is taken off the site and the thread of the
+// latter while the former lives.
 //
 // Peaks are exact in the order given. bytes_at_peak of a site costs one compare an
 // event: a site keeps what it held when it first changed after the latest peak, and
@@ -544,13 +544,13 @@ class HeapModel {
   CustomBlocks& custom();  // made when it is first asked for
   void EndBlocksIn(const HeldBlock& block, size_t stream, uint64_t time);
   void EndCustom(CustomBlocks::Blocks::iterator block, size_t stream, uint64_t time);
+  // Takes the bytes of `block`, which is new in `holder`, off the site and the thread of that.
+  void TakeBytes(const HeldBlock& holder, CustomBlocks::Block* block);
   // A realloc that leaves a holder where it is: its bytes are its own meanwhile, then what fits is
   // in it again.
   std::vector<CustomBlocks::Key> TakeBlocksOff(const HeldBlock& holder);
   void PutBlocksOn(uint64_t address, const std::vector<CustomBlocks::Key>& held, size_t stream,
                    uint64_t time);
-  // The site whose live bytes `block` took its own off; null: none.
-  HeapSite* SiteOfHolder(const CustomBlocks::Block& block);
 
   const Options options_;
   const bool everything_;                 // no selection of any kind

@@ -20,13 +20,17 @@ CustomBlocks& HeapModel::custom() {
   return *custom_;
 }
 
-HeapSite* HeapModel::SiteOfHolder(const CustomBlocks::Block& block) {
-  if (block.holder.number != 0) {
-    const auto holder = custom_->blocks().find(block.holder);
-    return holder != custom_->blocks().end() ? &sites_[holder->second.held.site] : nullptr;
-  }
-  const HeldBlock* holder = block.holder.address != 0 ? table_.Find(block.holder.address) : nullptr;
-  return holder != nullptr ? &sites_[holder->site] : nullptr;
+void HeapModel::TakeBytes(const HeldBlock& holder, CustomBlocks::Block* block) {
+  HeapSite& site = sites_[holder.site];
+  HeapThread& thread = threads_[holder.thread];
+  BeforeChange(site);
+  // No more than is there, should blocks overlap that cannot.
+  block->taken_bytes = std::min({block->held.size(), site.live_bytes, thread.live_bytes});
+  block->taken_site = holder.site;
+  block->taken_thread = holder.thread;
+  site.live_bytes -= block->taken_bytes;
+  site.interval_low = std::min(site.interval_low, site.live_bytes);
+  thread.live_bytes -= block->taken_bytes;
 }
 
 void HeapModel::CustomAlloc(size_t stream, const HeapAlloc& alloc, uint64_t pool, uint64_t time) {
@@ -58,30 +62,23 @@ void HeapModel::CustomAlloc(size_t stream, const HeapAlloc& alloc, uint64_t pool
     ++stopped_allocations_;
   }
 
-  bool holder_counted = false;
-  const auto holder = custom.FindHolder(alloc.address, size);
-  if (holder != custom.blocks().end()) {
-    block.holder = holder->first;
-    holder_counted = !holder->second.held.has(HeldBlock::kUncounted);
+  const HeldBlock* holder = nullptr;
+  const auto outer = custom.FindHolder(alloc.address, size);
+  if (outer != custom.blocks().end()) {
+    block.holder = outer->first;
+    holder = &outer->second.held;
   } else if (const HeldBlock* of_malloc = custom.FindMallocBlock(alloc.address, &table_);
              of_malloc != nullptr &&
              alloc.address - of_malloc->address() + size <= of_malloc->size()) {
     block.holder = {of_malloc->address(), 0};
-    holder_counted = !of_malloc->has(HeldBlock::kUncounted);
+    holder = of_malloc;
   }
   if (!counted) {
     if (InRange(time) && !alloc.stopped) left_out_.Allocated(held.site, time, 1);
     custom.Insert(block);
     return;
   }
-  if (holder_counted) {
-    HeapSite& from = *SiteOfHolder(block);
-    BeforeChange(from);
-    // No more than is there, should blocks overlap that cannot.
-    block.taken_bytes = std::min(size, from.live_bytes);
-    from.live_bytes -= block.taken_bytes;
-    from.interval_low = std::min(from.interval_low, from.live_bytes);
-  }
+  if (holder != nullptr && !holder->has(HeldBlock::kUncounted)) TakeBytes(*holder, &block);
   custom.Insert(block);
 
   // No custom block is recorded of a program that is sampled.
@@ -101,6 +98,7 @@ void HeapModel::CustomAlloc(size_t stream, const HeapAlloc& alloc, uint64_t pool
 void HeapModel::EndCustom(CustomBlocks::Blocks::iterator at, size_t stream, uint64_t time) {
   const CustomBlocks::Key key = at->first;
   const HeldBlock held = at->second.held;
+  const bool counted = !held.has(HeldBlock::kUncounted);
   for (const CustomBlocks::Key& inner :
        custom_->BlocksIn(key.address, key.address + std::max<uint64_t>(held.size(), 1))) {
     if (inner <= key) continue;
@@ -108,19 +106,18 @@ void HeapModel::EndCustom(CustomBlocks::Blocks::iterator at, size_t stream, uint
   }
   at = custom_->blocks().find(key);
   const CustomBlocks::Block block = at->second;
-  HeapSite* const holder = block.taken_bytes != 0 ? SiteOfHolder(block) : nullptr;
   custom_->Erase(at);
   const uint64_t size = held.size();
   if (options_.watch != nullptr) options_.watch->Ended(key.address, true, held.time_ns, time);
   HeapThread& thread = threads_[stream];
-  if (!held.has(HeldBlock::kUncounted) || InRange(time)) {
+  if (counted || InRange(time)) {
     thread.last_time_ns = std::max(thread.last_time_ns, time);
   }
   if (held.has(HeldBlock::kStopped)) {
     ++stopped_frees_;
     return;
   }
-  if (held.has(HeldBlock::kUncounted)) {
+  if (!counted) {
     if (!InRange(time)) return;
     left_out_.Freed(held.site, time, 1);
     if (IsEarlier(held)) {
@@ -130,7 +127,9 @@ void HeapModel::EndCustom(CustomBlocks::Blocks::iterator at, size_t stream, uint
     return;
   }
   thread.frees += 1;
-  threads_[held.thread].live_bytes -= size;
+  threads_[block.taken_thread].live_bytes += block.taken_bytes;
+  uint64_t& live_of_thread = threads_[held.thread].live_bytes;
+  live_of_thread -= std::min(size, live_of_thread);
   thread.first_time_ns = std::min(thread.first_time_ns, time);
   HeapSite& site = sites_[held.site];
   BeforeChange(site);
@@ -144,15 +143,14 @@ void HeapModel::EndCustom(CustomBlocks::Blocks::iterator at, size_t stream, uint
     site.freed_by_other_thread += 1;
     usage_.FreedByOther(held.thread, stream, 1, size);
   }
-  uint64_t given_back = 0;
-  if (holder != nullptr) {
-    BeforeChange(*holder);
-    holder->live_bytes += block.taken_bytes;
-    holder->interval_high = std::max(holder->interval_high, holder->live_bytes);
-    given_back = block.taken_bytes;
+  if (block.taken_bytes != 0) {
+    HeapSite& holder = sites_[block.taken_site];
+    BeforeChange(holder);
+    holder.live_bytes += block.taken_bytes;
+    holder.interval_high = std::max(holder.interval_high, holder.live_bytes);
   }
   counters_.frees += 1;
-  counters_.live_bytes -= size - given_back;
+  counters_.live_bytes -= size - block.taken_bytes;
   counters_.live_blocks -= 1;
   if (block.pool != 0) {
     CustomBlocks::Pool& of = custom_->pools()[block.pool - 1];
@@ -173,37 +171,59 @@ void HeapModel::EndBlocksIn(const HeldBlock& block, size_t stream, uint64_t time
 
 std::vector<CustomBlocks::Key> HeapModel::TakeBlocksOff(const HeldBlock& holder) {
   std::vector<CustomBlocks::Key> held;
-  HeapSite& site = sites_[holder.site];
   for (const CustomBlocks::Key& key :
        custom_->BlocksIn(holder.address(), holder.address() + holder.size())) {
     CustomBlocks::Block& block = custom_->blocks().find(key)->second;
     if (block.holder != CustomBlocks::Key{holder.address(), 0}) continue;
-    if (block.taken_bytes != 0) BeforeChange(site);
-    site.live_bytes += block.taken_bytes;
     held.push_back(key);
+    if (block.held.has(HeldBlock::kUncounted)) continue;
+    if (block.taken_bytes != 0) {
+      HeapSite& site = sites_[block.taken_site];
+      BeforeChange(site);
+      site.live_bytes += block.taken_bytes;
+      threads_[block.taken_thread].live_bytes += block.taken_bytes;
+    } else {
+      // The holder has none that count; the new one may, and with it these bytes.
+      block.taken_bytes = block.held.size();
+      counters_.live_bytes -= block.taken_bytes;
+    }
   }
   return held;
 }
 
 void HeapModel::PutBlocksOn(uint64_t address, const std::vector<CustomBlocks::Key>& held,
                             size_t stream, uint64_t time) {
-  const HeldBlock* holder = table_.Find(address);
+  const HeldBlock* const holder = table_.Find(address);
+  const bool counted = holder != nullptr && !holder->has(HeldBlock::kUncounted);
+  CustomBlocks::Blocks& blocks = custom_->blocks();
+  // All at once: with one that does not fit the site may have less than nothing until that ends.
   for (const CustomBlocks::Key& key : held) {
-    const auto at = custom_->blocks().find(key);
+    const auto at = blocks.find(key);
+    if (at == blocks.end()) continue;  // it ended with a block that should not have been there
     CustomBlocks::Block& block = at->second;
-    if (holder == nullptr || holder->has(HeldBlock::kUncounted)) {
+    if (holder == nullptr) block.holder = {};
+    if (!counted) {
       counters_.live_bytes += block.taken_bytes;  // no site's but its own
       block.taken_bytes = 0;
-    }
-    if (holder == nullptr) {
-      block.holder = {};
       continue;
     }
     // Of the change that the new block was: it may be the peak, at which they are taken off.
+    block.taken_site = holder->site;
+    block.taken_thread = holder->thread;
     sites_[holder->site].live_bytes -= block.taken_bytes;
-    const uint64_t end = key.address + block.held.size();
-    if (end > holder->address() + holder->size()) EndCustom(at, stream, time);
+    threads_[holder->thread].live_bytes -= block.taken_bytes;
   }
+  if (holder == nullptr) return;
+  const uint64_t end = holder->address() + holder->size();
+  for (const CustomBlocks::Key& key : held) {
+    const auto at = blocks.find(key);
+    if (at != blocks.end() && key.address + at->second.held.size() > end) {
+      EndCustom(at, stream, time);
+    }
+  }
+  if (!counted) return;
+  HeapSite& site = sites_[holder->site];
+  site.interval_low = std::min(site.interval_low, site.live_bytes);
 }
 
 void HeapModel::CustomFree(size_t stream, uint64_t address, uint64_t pool, uint64_t time) {
@@ -365,7 +385,7 @@ void HeapModel::FinishCustom(Analysis* analysis) {
       holder = &at->second.held;
     }
     if (holder == nullptr) continue;
-    analysis->threads[holder->thread].live_bytes -= block.taken_bytes;
+    analysis->threads[block.taken_thread].live_bytes -= block.taken_bytes;
     analysis->sizes.live_bytes[std::bit_width(holder->size())] -= block.taken_bytes;
   }
   for (const CustomBlocks::Pool& from : custom_->pools()) {

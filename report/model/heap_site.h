@@ -72,7 +72,7 @@ struct HeapThread {
   // something itself.
   std::vector<std::pair<uint64_t, bool>> interrupted;
   uint64_t allocations = 0, frees = 0, bytes_allocated = 0, temporary = 0;
-  uint64_t live_bytes = 0;      // of what it allocated
+  uint64_t live_bytes = 0;      // of what it allocated, without those of custom blocks in it
   uint64_t first_time_ns = UINT64_MAX, last_time_ns = 0;
 };
 

@@ -239,7 +239,8 @@ void HeapModel::Fold(Archive& archive) {
   if constexpr (Archive::kReads) {
     for (const auto& [key, block] : custom_->blocks()) {
       archive.Check(block.held.site > 0 && block.held.site < sites_.size() &&
-                    block.held.thread < threads_.size());
+                    block.held.thread < threads_.size() && block.taken_site < sites_.size() &&
+                    block.taken_thread < threads_.size());
     }
   }
 }

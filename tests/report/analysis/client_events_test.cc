@@ -127,6 +127,25 @@ void ExpectConsistent(const Analysis& a) {
   EXPECT_EQ(of_threads, a.totals.live_bytes);
   EXPECT_EQ(of_classes, a.totals.live_bytes);
   EXPECT_EQ(a.totals.allocations - a.totals.frees, a.totals.live_blocks);
+  // Over time the threads have what the sites have.
+  std::vector<uint64_t> of_sites(a.held_intervals);
+  for (const Site& site : a.sites) {
+    auto point = site.series.begin();
+    uint64_t held = 0;
+    for (size_t k = 0; k < of_sites.size(); ++k) {
+      if (point != site.series.end() && point->interval == k) {
+        EXPECT_LE(point->low_bytes, point->live_bytes);
+        EXPECT_GE(point->high_bytes, point->live_bytes);
+        held = (point++)->live_bytes;
+      }
+      of_sites[k] += held;
+    }
+  }
+  for (size_t k = 0; k < of_sites.size(); ++k) {
+    uint64_t held = 0;
+    for (const ThreadSummary& thread : a.threads) held += thread.held.At(k);
+    EXPECT_EQ(held, of_sites[k]) << "interval " << k;
+  }
 }
 
 const Site& SiteAt(const AnalyzedTrace& trace, uint64_t pc) {
@@ -134,6 +153,15 @@ const Site& SiteAt(const AnalyzedTrace& trace, uint64_t pc) {
   const Site* site = FindSite(trace, pc);
   EXPECT_NE(site, nullptr) << pc;
   return site != nullptr ? *site : none;
+}
+
+const ThreadSummary& ThreadOf(const Analysis& a, uint32_t serial) {
+  static const ThreadSummary none;
+  for (const ThreadSummary& thread : a.threads) {
+    if (thread.id.value == serial) return thread;
+  }
+  ADD_FAILURE() << "no thread " << serial;
+  return none;
 }
 
 // Of two sites whose blocks had the same lives, one a pool's: in all figures that are not of
@@ -384,6 +412,35 @@ TEST(CustomBlocksTest, ThatAreLiveHaveTheFiguresOfMallocs) {
   EXPECT_GT(SiteAt(t, kPoolPc).live_time_sum_ns, 0);
 }
 
+TEST(CustomBlocksTest, AreTakenOffTheThreadOfWhatTheyLieIn) {
+  Program program;
+  program.Malloc(kArena, 1000).CreatePool(kPool, "").On(2).PoolAlloc(kPool, kArena, 300);
+  const uint64_t given = program.Wait(100'000).now();
+  program.On(1).BlockAlloc(kArena, 50).Wait(100'000);  // in the block of the other
+  const uint64_t inner = program.now();
+  program.On(3).Realloc(kArena, kArena, 2000).Tick();  // which tells when its result was
+  program.Wait(100'000);
+  const uint64_t moved = program.now();
+  program.On(1).PoolFree(kPool, kArena).Wait(100'000);
+  const uint64_t freed = program.now();
+  program.On(2).PoolAlloc(kPool, kArena, 1).Wait(100'000).Free(kArena);
+  const AnalyzedTrace t = program.Analyzed();
+  const Analysis& a = t.analysis;
+  ExpectConsistent(a);
+  const auto held = [&](uint64_t at) {
+    std::vector<uint64_t> bytes;  // by thread, before the next event
+    const size_t interval = at / a.series_interval_ns - 1;
+    for (uint32_t serial = 1; serial <= 3; ++serial) {
+      bytes.push_back(ThreadOf(a, serial).held.At(interval));
+    }
+    return bytes;
+  };
+  EXPECT_THAT(held(given), testing::ElementsAre(700, 300, 0));
+  EXPECT_THAT(held(inner), testing::ElementsAre(750, 250, 0));
+  EXPECT_THAT(held(moved), testing::ElementsAre(50, 250, 1700));
+  EXPECT_THAT(held(freed), testing::ElementsAre(0, 0, 2000));
+}
+
 TEST(CustomBlocksTest, WhatALostFreeEndsNoOtherThreadFreed) {
   Program program;
   program.PoolAlloc(kPool, 0x500000, 10).On(2).PoolAlloc(kPool, 0x500000, 10);
@@ -391,6 +448,39 @@ TEST(CustomBlocksTest, WhatALostFreeEndsNoOtherThreadFreed) {
   EXPECT_EQ(t.analysis.coverage.unseen_frees, 1u);
   EXPECT_EQ(SiteAt(t, kPoolPc).freed_by_other_thread, 0u);
   EXPECT_TRUE(t.analysis.exchanges.empty());
+}
+
+// The holder is from before the range; what a realloc makes of it is of the range.
+TEST(CustomBlocksTest, AReallocMakesTheirHolderOneOfTheRange) {
+  Program program;
+  program.Malloc(kArena, 1000).CreatePool(kPool, "");
+  AnalyzeOptions options;
+  options.range.from_ns = program.now() + 1;
+  program.PoolAlloc(kPool, kArena, 10).PoolAlloc(kPool, kArena + 900, 20);
+  program.Realloc(kArena, kArena, 500);
+  const AnalyzedTrace t = program.Analyzed(options);
+  ExpectConsistent(t.analysis);
+  EXPECT_EQ(t.analysis.totals.live_bytes, 500u);
+  EXPECT_EQ(t.analysis.totals.peak_live_bytes, 500u);
+  EXPECT_EQ(SiteAt(t, kMallocPc).live_bytes, 490u);
+}
+
+// Another block at the address of one in the midst of a realloc, which then gives the same address.
+TEST(CustomBlocksTest, AReallocThatStaysMayFindThemGone) {
+  TraceBuilder::Options options;
+  options.stamp_rule = format::StampRule::kChangeOfOwner;
+  TraceBuilder trace(options);
+  auto& one = trace.Thread(1, 4242);
+  auto& two = trace.Thread(2, 4243);
+  one.At(1000)
+      .Malloc(kArena, 1000)
+      .At(2000)
+      .Extended(ExtendedType::kCustomAlloc, {kArena + 16, 100, 0, 0});
+  one.At(3000).ReallocIntent(kArena);
+  two.At(4000).Malloc(kArena, 1000).At(4500).Malloc(kArena + 0x10000, 10);
+  one.At(5000).ReallocResult(kArena, 2000);
+  trace.End(0, 6000);
+  EXPECT_EQ(Analyze(trace.Build()).analysis.totals.live_bytes, 2010u);
 }
 
 // Nesting of any shape, against a count of bytes by hand, and against blocks of malloc that have
