@@ -167,6 +167,8 @@ bool HeapModel::ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime w
     }
   }
   if (alloc.address == 0) return true;  // realloc(p, 0) was a free
+  HeapSite::Highest before;
+  if (!held.empty()) before = HighestBefore(sites_[SiteOf(alloc.stack, alloc.function)]);
   Alloc(stream, alloc, when, true, waits);
   HeldBlock* const result = table_.Find(alloc.address);
   if (result != nullptr && !result->has(HeldBlock::kUncounted)) {
@@ -184,7 +186,7 @@ bool HeapModel::ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime w
     const bool copied = alloc.address != old && !(was_mapped && alloc.mapped);
     usage_.Reallocated(old_site, result->site, copied, old_size, result->size(), chain);
   }
-  if (!held.empty()) PutBlocksOn(alloc.address, held, stream, when.time);
+  if (!held.empty()) PutBlocksOn(alloc.address, held, before, stream, when.time);
   return true;
 }
 

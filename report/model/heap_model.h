@@ -546,11 +546,17 @@ class HeapModel {
   void EndCustom(CustomBlocks::Blocks::iterator block, size_t stream, uint64_t time);
   // Takes the bytes of `block`, which is new in `holder`, off the site and the thread of that.
   void TakeBytes(const HeldBlock& holder, CustomBlocks::Block* block);
+  // The most that `site` held, to be set again once it has back, in the midst of an event, what lay
+  // in a block that ends or moves: these bytes are at no moment its own.
+  HeapSite::Highest HighestBefore(HeapSite& site) {
+    if (site.changed_at <= checkpoint_) Keep(site);
+    return site.highest();
+  }
   // A realloc that leaves a holder where it is: its bytes are its own meanwhile, then what fits is
-  // in it again.
+  // in it again. `before`: of the new block's site.
   std::vector<CustomBlocks::Key> TakeBlocksOff(const HeldBlock& holder);
-  void PutBlocksOn(uint64_t address, const std::vector<CustomBlocks::Key>& held, size_t stream,
-                   uint64_t time);
+  void PutBlocksOn(uint64_t address, const std::vector<CustomBlocks::Key>& held,
+                   const HeapSite::Highest& before, size_t stream, uint64_t time);
 
   const Options options_;
   const bool everything_;                 // no selection of any kind

@@ -99,11 +99,14 @@ void HeapModel::EndCustom(CustomBlocks::Blocks::iterator at, size_t stream, uint
   const CustomBlocks::Key key = at->first;
   const HeldBlock held = at->second.held;
   const bool counted = !held.has(HeldBlock::kUncounted);
+  HeapSite::Highest before;
+  if (counted) before = HighestBefore(sites_[held.site]);
   for (const CustomBlocks::Key& inner :
        custom_->BlocksIn(key.address, key.address + std::max<uint64_t>(held.size(), 1))) {
     if (inner <= key) continue;
     EndCustom(custom_->blocks().find(inner), stream, time);
   }
+  if (counted) sites_[held.site].set_highest(before);
   at = custom_->blocks().find(key);
   const CustomBlocks::Block block = at->second;
   custom_->Erase(at);
@@ -147,7 +150,7 @@ void HeapModel::EndCustom(CustomBlocks::Blocks::iterator at, size_t stream, uint
     HeapSite& holder = sites_[block.taken_site];
     BeforeChange(holder);
     holder.live_bytes += block.taken_bytes;
-    holder.interval_high = std::max(holder.interval_high, holder.live_bytes);
+    holder.KeepHighest();
   }
   counters_.frees += 1;
   counters_.live_bytes -= size - block.taken_bytes;
@@ -162,11 +165,18 @@ void HeapModel::EndCustom(CustomBlocks::Blocks::iterator at, size_t stream, uint
 
 void HeapModel::EndBlocksIn(const HeldBlock& block, size_t stream, uint64_t time) {
   const uint64_t begin = block.address();
-  for (const CustomBlocks::Key& inner :
-       custom_->BlocksIn(begin, begin + std::max<uint64_t>(block.size(), 1))) {
+  const std::vector<CustomBlocks::Key> in_it =
+      custom_->BlocksIn(begin, begin + std::max<uint64_t>(block.size(), 1));
+  if (in_it.empty()) return;
+  HeapSite& site = sites_[block.site];
+  const bool counted = !block.has(HeldBlock::kUncounted);
+  HeapSite::Highest before;
+  if (counted) before = HighestBefore(site);
+  for (const CustomBlocks::Key& inner : in_it) {
     const auto at = custom_->blocks().find(inner);
     if (at != custom_->blocks().end()) EndCustom(at, stream, time);
   }
+  if (counted) site.set_highest(before);
 }
 
 std::vector<CustomBlocks::Key> HeapModel::TakeBlocksOff(const HeldBlock& holder) {
@@ -192,7 +202,7 @@ std::vector<CustomBlocks::Key> HeapModel::TakeBlocksOff(const HeldBlock& holder)
 }
 
 void HeapModel::PutBlocksOn(uint64_t address, const std::vector<CustomBlocks::Key>& held,
-                            size_t stream, uint64_t time) {
+                            const HeapSite::Highest& before, size_t stream, uint64_t time) {
   const HeldBlock* const holder = table_.Find(address);
   const bool counted = holder != nullptr && !holder->has(HeldBlock::kUncounted);
   CustomBlocks::Blocks& blocks = custom_->blocks();
@@ -223,6 +233,8 @@ void HeapModel::PutBlocksOn(uint64_t address, const std::vector<CustomBlocks::Ke
   }
   if (!counted) return;
   HeapSite& site = sites_[holder->site];
+  site.set_highest(before);
+  site.KeepHighest();
   site.interval_low = std::min(site.interval_low, site.live_bytes);
 }
 

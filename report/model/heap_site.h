@@ -49,11 +49,24 @@ struct alignas(64) HeapSite {
   void Rose() {
     turns += falling;
     falling = 0;
+    KeepHighest();
+  }
+  // It has more bytes, of a block or back from one that lay in one of its own.
+  void KeepHighest() {
     if (live_bytes <= interval_high) return;
     interval_high = live_bytes;  // at most its peak
     if (live_bytes <= peak_bytes) return;
     peak_bytes = live_bytes;
     blocks_at_own_peak = live_blocks;
+  }
+  struct Highest {
+    uint64_t interval_high = 0, peak_bytes = 0, blocks_at_own_peak = 0;
+  };
+  Highest highest() const { return {interval_high, peak_bytes, blocks_at_own_peak}; }
+  void set_highest(const Highest& highest) {
+    interval_high = highest.interval_high;
+    peak_bytes = highest.peak_bytes;
+    blocks_at_own_peak = highest.blocks_at_own_peak;
   }
 };
 static_assert(sizeof(HeapSite) == 192);

@@ -130,12 +130,14 @@ void ExpectConsistent(const Analysis& a) {
   // Over time the threads have what the sites have.
   std::vector<uint64_t> of_sites(a.held_intervals);
   for (const Site& site : a.sites) {
+    EXPECT_GE(site.peak_bytes, std::max(site.live_bytes, site.bytes_at_peak));
     auto point = site.series.begin();
     uint64_t held = 0;
     for (size_t k = 0; k < of_sites.size(); ++k) {
       if (point != site.series.end() && point->interval == k) {
         EXPECT_LE(point->low_bytes, point->live_bytes);
         EXPECT_GE(point->high_bytes, point->live_bytes);
+        EXPECT_LE(point->high_bytes, site.peak_bytes);
         held = (point++)->live_bytes;
       }
       of_sites[k] += held;
@@ -450,6 +452,25 @@ TEST(CustomBlocksTest, WhatALostFreeEndsNoOtherThreadFreed) {
   EXPECT_TRUE(t.analysis.exchanges.empty());
 }
 
+TEST(CustomBlocksTest, TheSiteOfTheirHolderIsAsHighAsItWasWithoutThem) {
+  Program program;
+  program.Malloc(kArena, 1000).PoolAlloc(kPool, kArena, 900);                      // 100
+  program.Malloc(kArena + 0x10000, 1500);                                          // 1600
+  program.PoolFree(kPool, kArena);                                                 // 2500
+  program.PoolAlloc(kPool, kArena, 900).PoolAlloc(kPool, kArena + 0x10000, 1400);  // 200
+  program.Malloc(kArena + 0x20000, 2000);                                          // 2200
+  program.Free(kArena).Free(kArena + 0x10000);  // no bytes of the arena: they end with it
+  program.Tick().Realloc(kArena + 0x20000, kArena + 0x20000, 3000, 5);
+  program.PoolAlloc(kPool, kArena + 0x20000, 2900);
+  program.Tick().Realloc(kArena + 0x20000, kArena + 0x20000, 4000, 5);
+  const AnalyzedTrace t = program.Analyzed();
+  ExpectConsistent(t.analysis);
+  EXPECT_EQ(SiteAt(t, kMallocPc).peak_bytes, 2500u);
+  EXPECT_EQ(SiteAt(t, kMallocPc).blocks_at_own_peak, 2u);
+  EXPECT_EQ(SiteAt(t, kReallocPc).peak_bytes, 3000u);
+  EXPECT_EQ(SiteAt(t, kReallocPc).live_bytes, 1100u);
+}
+
 // The holder is from before the range; what a realloc makes of it is of the range.
 TEST(CustomBlocksTest, AReallocMakesTheirHolderOneOfTheRange) {
   Program program;
@@ -493,15 +514,17 @@ TEST(CustomBlocksTest, RandomArenasKeepTheBooks) {
     struct Arena {
       uint64_t at;
       uint32_t size;
+      bool reallocated = false;
       std::map<uint64_t, uint32_t> given;  // slots of 64 bytes
     };
     std::vector<Arena> arenas;
     uint64_t next = kArena;
+    uint64_t most[2] = {};  // that arenas of malloc and of realloc kept to themselves
     for (int step = 0; step < 300; ++step) {
       const uint64_t dice = random() % 100;
       program.On(static_cast<uint32_t>(1 + random() % 3));
       if (dice < 10 || arenas.empty()) {
-        arenas.push_back({next, static_cast<uint32_t>(64 * (8 + random() % 8)), {}});
+        arenas.push_back({next, static_cast<uint32_t>(64 * (8 + random() % 8)), false, {}});
         next += 0x10000;
         program.Malloc(arenas.back().at, arenas.back().size);
       } else if (dice < 12) {
@@ -519,6 +542,7 @@ TEST(CustomBlocksTest, RandomArenasKeepTheBooks) {
           arenas.pop_back();
         } else if (dice < 30) {
           arena.size = static_cast<uint32_t>(64 * (8 + random() % 8));
+          arena.reallocated = true;
           program.Tick().Realloc(arena.at, arena.at, arena.size, 5);
           std::erase_if(arena.given, [&](const auto& block) {
             if (block.first < arena.at + arena.size) return false;
@@ -536,6 +560,12 @@ TEST(CustomBlocksTest, RandomArenasKeepTheBooks) {
           arena.given.erase(block);
         }
       }
+      uint64_t own[2] = {};
+      for (const Arena& arena : arenas) {
+        own[arena.reallocated] += arena.size;
+        for (const auto& [at, size] : arena.given) own[arena.reallocated] -= size;
+      }
+      for (const int i : {0, 1}) most[i] = std::max(most[i], own[i]);
     }
     uint64_t bytes = 0, blocks = 0;
     for (const Arena& arena : arenas) {
@@ -548,6 +578,8 @@ TEST(CustomBlocksTest, RandomArenasKeepTheBooks) {
     EXPECT_EQ(t.analysis.totals.live_bytes, bytes);
     EXPECT_EQ(t.analysis.totals.live_blocks, blocks);
     EXPECT_EQ(t.analysis.coverage.unknown_frees, 0u);
+    EXPECT_EQ(SiteAt(t, kMallocPc).peak_bytes, most[0]);
+    EXPECT_EQ(SiteAt(t, kReallocPc).peak_bytes, most[1]);
     ExpectAlike(SiteAt(t, kPoolPc), SiteAt(t, kTwinPc));
     if (HasFailure()) break;
   }
