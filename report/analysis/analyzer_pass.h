@@ -183,7 +183,7 @@ class AnalyzerPass {
   bool before_first_mapping_ = true;
   uint64_t mapped_at_start_ = 0;
   Timeline timeline_;
-  PhaseCollector phases_;
+  PhaseCollector phases_{range_.from_ns};
   uint64_t stops_ = 0, stopped_ns_ = 0, stopped_at_ns_ = UINT64_MAX;
   leak::LeakCheck leaks_;
   EventOrder<AnalyzerPass>* order_ = nullptr;

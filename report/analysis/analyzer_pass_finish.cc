@@ -115,7 +115,7 @@ void AnalyzerPass::Finish(Analysis* analysis) {
   const std::vector<FaultMarks::Mark> marks =
       range_.whole() ? fault_matcher_.marks().All() : std::vector<FaultMarks::Mark>();
   timeline_.Finish(end, model_, faults_.samples(), marks, analysis);
-  phases_.Finish(range_.from_ns, end, model_.counters(), usage_, analysis);
+  phases_.Finish(end, model_.counters(), usage_, analysis);
   if (stops_ == 0 && model_.stopped_allocations() + model_.stopped_frees() != 0) {
     stops_ = 1;  // since it began
     stopped_at_ns_ = window_begin_ns_;

@@ -326,6 +326,19 @@ void AddRecordingNotes(const TraceReader& reader, Analysis* analysis) {
          .without_times = "The process is at work: this is what it did until its trace was opened.",
          .harmless = true});
   }
+  if (analysis->marks_left_out != 0) {
+    const bool one = analysis->marks_left_out == 1;
+    notes.push_back({.text = absl::StrCat(analysis->marks_left_out, one ? " mark" : " marks",
+                                          " behind the first ", analysis->marks.size(),
+                                          one ? " is" : " are",
+                                          " not told: --from TIME has later ones."),
+                     .harmless = true});
+  }
+  if (analysis->phases_left_out != 0) {
+    notes.push_back({.text = absl::StrCat("The program named more phases than are told apart: ",
+                                          analysis->phases_left_out, " of others are not told."),
+                     .harmless = true});
+  }
   if (metadata.notes_left_out != 0) {
     notes.push_back({absl::StrCat(metadata.notes_left_out, " more notes are in the trace.")});
   }

@@ -131,8 +131,10 @@ struct Analysis {
   std::vector<LiveBlock> live;          // by address; see LiveBlock
   std::vector<CheckedStack> checked_stacks;
   std::vector<Pool> pools;              // in order of first creation
-  std::vector<Phase> phases;
-  std::vector<Mark> marks;              // the first thousand
+  std::vector<Phase> phases;            // of the first 10,000 names
+  uint64_t phases_left_out = 0;         // begins of others
+  std::vector<Mark> marks;              // the first 10,000
+  uint64_t marks_left_out = 0;
   std::vector<LeakScan> leak_scans;     // in order; empty: nothing is known of what is reachable
 
   // Sites are judged by the run from `range.from_ns` to here. While memtrace was at work at the

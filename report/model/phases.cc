@@ -71,15 +71,16 @@ void PhaseCollector::Add(const ExtendedEvent& event, uint64_t time_ns, const Hea
                          const UsageSample& usage) {
   std::string name(event.text(3));
   if (EdgeOf(event) == PhaseEdge::kMark) {
-    if (marks_.size() < kMostMarks) {
-      marks_.push_back({std::move(name), time_ns, heap.live_bytes, heap.live_blocks});
-    }
-    return;
+    return AddMark({std::move(name), time_ns, heap.live_bytes, heap.live_blocks});
   }
   const bool begins = EdgeOf(event) == PhaseEdge::kBegin;
   auto at = by_name_.find(name);
   if (at == by_name_.end()) {
-    if (!begins || phases_.size() >= kMostNames) return;
+    if (!begins) return;
+    if (phases_.size() >= kMostNames) {
+      ++phases_left_out_;
+      return;
+    }
     at = by_name_.emplace(name, phases_.size()).first;
     phases_.emplace_back();
     phases_.back().phase.name = std::move(name);
@@ -95,6 +96,21 @@ void PhaseCollector::Add(const ExtendedEvent& event, uint64_t time_ns, const Hea
   } else if (!named.open.empty()) {
     End(&named, now);
   }
+}
+
+void PhaseCollector::AddMark(Mark mark) {
+  if (marks_.size() >= kMostMarks) {
+    ForgetEarlierMarks();
+    if (marks_.size() >= kMostMarks) {
+      ++marks_left_out_;
+      return;
+    }
+  }
+  marks_.push_back(std::move(mark));
+}
+
+void PhaseCollector::ForgetEarlierMarks() {
+  std::erase_if(marks_, [this](const Mark& mark) { return mark.time_ns < begin_ns_; });
 }
 
 void PhaseCollector::End(Named* named, const Phase::Instant& end) {
@@ -117,16 +133,18 @@ void PhaseCollector::End(Named* named, const Phase::Instant& end) {
   phase.growth_blocks += static_cast<int64_t>(end.live_blocks - begin.live_blocks);
 }
 
-void PhaseCollector::Finish(uint64_t begin_ns, uint64_t end_ns, const HeapCounters& heap,
-                            const UsageSample& usage, Analysis* analysis) {
+void PhaseCollector::Finish(uint64_t end_ns, const HeapCounters& heap, const UsageSample& usage,
+                            Analysis* analysis) {
   for (Named& named : phases_) {
     named.phase.open = named.open.size();
     while (!named.open.empty()) End(&named, At(end_ns, heap, usage));
-    if (named.phase.last_end.time_ns < begin_ns) continue;
+    if (named.phase.last_end.time_ns < begin_ns_) continue;
     analysis->phases.push_back(std::move(named.phase));
   }
-  std::erase_if(marks_, [begin_ns](const Mark& mark) { return mark.time_ns < begin_ns; });
+  ForgetEarlierMarks();
   analysis->marks = std::move(marks_);
+  analysis->marks_left_out = marks_left_out_;
+  analysis->phases_left_out = phases_left_out_;
 }
 
 bool IsInstantName(absl::string_view text) {

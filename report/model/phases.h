@@ -23,12 +23,15 @@ class TraceReader;
 // Collects the events of kPhase, in order.
 class PhaseCollector {
  public:
+  // Marks are told from `begin_ns` on.
+  explicit PhaseCollector(uint64_t begin_ns) : begin_ns_(begin_ns) {}
+
   // `usage`: the latest sample, of right before the event.
   void Add(const ExtendedEvent& event, uint64_t time_ns, const HeapCounters& heap,
            const UsageSample& usage);
   // Ends the phases that are still open with the run, and puts all into `analysis` that is of the
-  // time from `begin_ns` on.
-  void Finish(uint64_t begin_ns, uint64_t end_ns, const HeapCounters& heap, const UsageSample& usage,
+  // time from the begin on.
+  void Finish(uint64_t end_ns, const HeapCounters& heap, const UsageSample& usage,
               Analysis* analysis);
 
   // Writes the state into an archive, or reads it out of one (state/state_archive.h).
@@ -41,17 +44,22 @@ class PhaseCollector {
  private:
   static constexpr size_t kMostNames = 10'000;
   static constexpr size_t kMostOpen = 100'000;
-  static constexpr size_t kMostMarks = 1000;
+  static constexpr size_t kMostMarks = 10'000;
 
   struct Named {
     Phase phase;
     std::vector<Phase::Instant> open;  // the latest begin is the first to end
   };
   void End(Named* named, const Phase::Instant& end);
+  void AddMark(Mark mark);
+  void ForgetEarlierMarks();
 
+  const uint64_t begin_ns_;
   std::vector<Named> phases_;
   absl::flat_hash_map<std::string, size_t> by_name_;
   std::vector<Mark> marks_;
+  uint64_t marks_left_out_ = 0;   // behind these
+  uint64_t phases_left_out_ = 0;  // begins of more names than there may be
   size_t open_ = 0;
 };
 

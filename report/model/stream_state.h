@@ -26,27 +26,30 @@ class StreamState {
       slots_.Set(slot, id);
       last_slot_ = slot;
     }
+    lost_words_ = 0;
   }
 
   StackId StackOf(uint32_t slot, StackTable* stacks) const {
     if (slot == format::kNoSlot) return StackId{};
     const StackId stack = slot <= format::kMaxSlot ? slots_.Get(slot) : StackId{};
-    if (stack) [[likely]] return stack;
+    if (stack) [[likely]]
+      return stack;
     if (slot == format::kStoppedSlot) return StackId{};
     // Defined in a block that was lost. A guess would be another stack.
     return stacks->Intern({}, static_cast<uint64_t>(format::StackMarker::kLost), format::kNoModule);
   }
 
   // Blocks of the thread were lost here, with `words` words at most. `next`: what the first path
-  // behind them defines first; 0: there is none. As slots are given out in turn, what those on the
+  // behind them defines first; 0: none is known. As slots are given out in turn, what those on the
   // way there meant is not known any more, and what all others mean is.
   void ForgetLost(uint64_t words, uint32_t next) {
+    lost_words_ += words;
     if (last_slot_ == 0) return;
     if (last_slot_ > kSlotsInTurn || next > kSlotsInTurn) return;  // none is given out twice
-    if (words > kSlotsInTurn) return slots_.Clear();               // perhaps more than once around
-    const uint64_t count = next != 0 ? (next + kSlotsInTurn - last_slot_ - 1) % kSlotsInTurn
-                                     : words + format::kMaxPathNodes;
-    if (count >= kSlotsInTurn) return slots_.Clear();
+    const uint64_t most = lost_words_ + format::kMaxPathNodes;
+    const uint64_t count = next != 0 ? (next + kSlotsInTurn - last_slot_ - 1) % kSlotsInTurn : most;
+    // Perhaps more than once around; or they were not given out in turn.
+    if (lost_words_ > kSlotsInTurn || count >= kSlotsInTurn || count > most) return slots_.Clear();
     if (count == 0) return;
     const uint64_t first = last_slot_ + 1, last = last_slot_ + count;
     slots_.Forget(static_cast<uint32_t>(first),
@@ -65,7 +68,8 @@ class StreamState {
 
  private:
   SlotMap slots_;
-  uint32_t last_slot_ = 0;  // that was defined; 0: none was
+  uint32_t last_slot_ = 0;   // that was defined; 0: none was
+  uint64_t lost_words_ = 0;  // since then, in any number of holes
 };
 
 }  // namespace memtrace::report

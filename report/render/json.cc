@@ -388,6 +388,8 @@ void RenderJson(const ReportView& view, size_t top, words::Sink& out, const Grap
   WriteArray(analysis.phases, kAllRows, PhaseJson, out);
   out.Write(",\n  \"marks\": ");
   WriteArray(analysis.marks, kAllRows, MarkJson, out);
+  member("phases_left_out", analysis.phases_left_out);
+  member("marks_left_out", analysis.marks_left_out);
   out.Write(",\n  \"pools\": ");
   WriteArray(analysis.pools, kAllRows, [&](const Pool& pool) { return PoolJson(view, pool); },
              out);

@@ -46,7 +46,7 @@ void Timeline::Fold(Archive& archive) {
 
 template <typename Archive>
 void PhaseCollector::Fold(Archive& archive) {
-  archive(phases_, by_name_, marks_, open_);
+  archive(phases_, by_name_, marks_, open_, marks_left_out_, phases_left_out_);
   archive.Check(phases_.size() <= kMostNames && marks_.size() <= kMostMarks);
   for (const auto& [name, at] : by_name_) archive.Check(at < phases_.size());
 }
@@ -67,6 +67,7 @@ void PhaseCollector::ForgetFigures() {
     phase.growth_bytes = phase.growth_blocks = phase.largest_growth_bytes = 0;
   }
   for (Mark& mark : marks_) mark.live_bytes = mark.live_blocks = 0;
+  marks_left_out_ = phases_left_out_ = 0;
 }
 
 template <typename Archive>
@@ -180,7 +181,7 @@ void FaultMatcher::ForgetFigures() {
 
 template <typename Archive>
 void StreamState::Fold(Archive& archive) {
-  archive(last_slot_);
+  archive(last_slot_, lost_words_);
   archive.Check(last_slot_ <= format::kMaxSlot);
   uint64_t count = 0;
   if constexpr (Archive::kReads) {

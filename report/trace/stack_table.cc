@@ -11,7 +11,7 @@ constexpr size_t kFirstBuckets = 1 << 12;
 
 // The hash of a stack whose innermost node this is; `outer` is the hash of its parent.
 uint64_t HashOf(uint64_t outer, uint64_t pc, uint32_t instance, uint64_t secret) {
-  uint64_t h = pc ^ uint64_t{instance} << 48 ^ secret;
+  uint64_t h = pc ^ uint64_t { instance } << 48 ^ secret;
   h *= 0x9e3779b97f4a7c15;
   h ^= h >> 32;
   h += outer * (0xd6e8feb86659fd93 ^ secret << 1);
@@ -21,8 +21,7 @@ uint64_t HashOf(uint64_t outer, uint64_t pc, uint32_t instance, uint64_t secret)
 
 }  // namespace
 
-StackTable::StackTable()
-    : nodes_(1), markers_(1), depths_(1), hashes_(1), buckets_(kFirstBuckets) {
+StackTable::StackTable() : nodes_(1), markers_(1), depths_(1), hashes_(1), buckets_(kFirstBuckets) {
   markers_[0] = static_cast<uint8_t>(format::StackMarker::kNotCaptured);
 }
 
@@ -35,9 +34,8 @@ std::unique_ptr<StackTable> StackTable::FromNodes(std::vector<StackNode> nodes) 
     const uint32_t parent = node.parent.value;
     if (parent >= id || table->depths_[parent] > kMaxDepth) return nullptr;
     table->depths_[id] = static_cast<uint16_t>(table->depths_[parent] + 1);
-    table->markers_[id] = node.is_marker()
-                              ? static_cast<uint8_t>(std::min<uint64_t>(node.pc, 255))
-                              : (node.parent ? table->markers_[parent] : uint8_t{0});
+    table->markers_[id] = node.is_marker() ? static_cast<uint8_t>(std::min<uint64_t>(node.pc, 255))
+                                           : (node.parent ? table->markers_[parent] : uint8_t{0});
   }
   table->nodes_ = std::move(nodes);
   return table;
@@ -157,8 +155,17 @@ void SlotMap::GrowLow(uint32_t slot) {
 }
 
 void SlotMap::Forget(uint32_t first, uint32_t last) {
-  for (uint32_t slot = first; slot <= last; ++slot) {
-    if (Get(slot)) Set(slot, {});
+  const auto in_low = static_cast<uint32_t>(std::min<size_t>(last + 1, low_.size()));
+  if (first < in_low) std::fill(low_.begin() + first, low_.begin() + in_low, StackId{});
+  for (uint32_t slot = std::max(first, in_low); slot <= last;) {
+    const size_t index = slot >> 2 * kBits;
+    Page* const page = index < pages_.size() && pages_[index] != nullptr
+                           ? (*pages_[index])[slot >> kBits & kMask].get()
+                           : nullptr;
+    const uint32_t end = std::min(last, slot | kMask) + 1;
+    if (page != nullptr)
+      std::fill(&(*page)[slot & kMask], &(*page)[(end - 1) & kMask] + 1, StackId{});
+    slot = end;
   }
 }
 

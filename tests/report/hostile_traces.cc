@@ -135,6 +135,17 @@ std::string ThreadsThatWait() {
   return trace;
 }
 
+// Each perhaps of as many slots as there are.
+std::string ManyHoles() {
+  TraceBuilder trace;
+  auto& main = trace.Thread(1, 4242, "main");
+  for (uint32_t i = 0; i < 20'000; ++i) {
+    main.At(1000 + i).Node(5 + i % 2, 0x400000).Malloc(kHeap, 1, 5).Free(kHeap).Flush();
+    main.SkipBlocks(31);
+  }
+  return trace.Build();
+}
+
 std::string ManyMappings() {
   TraceBuilder trace;
   auto& main = trace.Thread(1, 4242, "main");
@@ -320,6 +331,7 @@ std::vector<HostileTrace> HostileTraces() {
       {"many_modules", ManyModules},
       {"many_threads", ManyThreads},
       {"threads_that_wait", ThreadsThatWait},
+      {"many_holes", ManyHoles},
       {"many_mappings", ManyMappings},
       {"long_texts", LongTexts},
       {"many_records", ManyRecords},

@@ -729,5 +729,34 @@ TEST(PhasesTest, SelectARange) {
   EXPECT_EQ(t.analysis.marks[0].name, "in it");
 }
 
+// What is left out is counted, and a later begin has later ones.
+TEST(PhasesTest, TheFirstTenThousandAreTold) {
+  Program program;
+  for (int i = 0; i < 12'000; ++i) program.Phase(PhaseEdge::kMark, std::to_string(i));
+  for (int i = 0; i < 10'003; ++i) program.Phase(PhaseEdge::kBegin, std::to_string(i));
+  const std::string bytes = program.Bytes();
+  const AnalyzedTrace whole = Analyze(bytes);
+  ASSERT_EQ(whole.analysis.marks.size(), 10'000u);
+  EXPECT_EQ(whole.analysis.marks.back().name, "9999");
+  EXPECT_EQ(whole.analysis.marks_left_out, 2000u);
+  EXPECT_EQ(whole.analysis.phases.size(), 10'000u);
+  EXPECT_EQ(whole.analysis.phases_left_out, 3u);
+  const auto has_note = [&](const char* text) {
+    return std::ranges::any_of(whole.analysis.coverage.notes, [&](const CoverageNote& note) {
+      return note.text == text && note.harmless;
+    });
+  };
+  EXPECT_TRUE(has_note("2000 marks behind the first 10000 are not told: --from TIME has later "
+                       "ones."));
+  EXPECT_TRUE(has_note("The program named more phases than are told apart: 3 of others are not "
+                       "told."));
+  AnalyzeOptions options;
+  options.from_name = "mark:5000";
+  const AnalyzedTrace later = program.Analyzed(options);
+  ASSERT_EQ(later.analysis.marks.size(), 7000u);
+  EXPECT_EQ(later.analysis.marks.front().name, "5000");
+  EXPECT_EQ(later.analysis.marks_left_out, 0u);
+}
+
 }  // namespace
 }  // namespace memtrace::report

@@ -462,6 +462,23 @@ TEST(TraceReaderTest, StacksThatNobodyCanHaveDefinedAnewOutliveAHole) {
       << "a writer that goes beyond never comes back";
 }
 
+// What was lost in several holes since a slot was last defined counts together.
+TEST(TraceReaderTest, HolesAddUp) {
+  TraceBuilder trace;
+  auto& a = trace.Thread(1, 100, "main");
+  for (const uint32_t slot : {14'000, 30'000, 100}) a.Node(slot, 0x400000 + slot);
+  a.At(1000).Malloc(0x1010, 1).Flush();
+  a.SkipBlocks(1).At(2000).Malloc(0x2010, 2, 14'000).Malloc(0x3010, 2, 30'000).Flush();
+  a.SkipBlocks(1).At(3000).Malloc(0x4010, 3, 14'000).Malloc(0x5010, 3, 30'000).Flush();
+  EXPECT_EQ(Analyze(trace.Build()).analysis.coverage.marked_stacks, 1u);
+  a.SkipBlocks(30).At(4000).Malloc(0x6010, 4, 30'000).Flush();
+  EXPECT_EQ(Analyze(trace.Build()).analysis.coverage.marked_stacks, 2u);
+  a.SkipBlocks(1).At(5000).Malloc(0x7010, 5, 100).Node(101, 0x500000).Flush();
+  EXPECT_EQ(Analyze(trace.Build()).analysis.coverage.marked_stacks, 3u) << "perhaps around again";
+  a.SkipBlocks(1).At(6000).Malloc(0x8010, 6, 101).Flush();
+  EXPECT_EQ(Analyze(trace.Build()).analysis.coverage.marked_stacks, 3u);
+}
+
 // What is left out of a block may have defined stacks.
 TEST(TraceReaderTest, ABadEventIsAHole) {
   TraceBuilder trace;
