@@ -467,7 +467,7 @@ TEST(TraceReaderTest, HolesAddUp) {
   TraceBuilder trace;
   auto& a = trace.Thread(1, 100, "main");
   for (const uint32_t slot : {14'000, 30'000, 100}) a.Node(slot, 0x400000 + slot);
-  a.At(1000).Malloc(0x1010, 1).Flush();
+  a.At(1000).Malloc(0x1010, 1, 100).Flush();
   a.SkipBlocks(1).At(2000).Malloc(0x2010, 2, 14'000).Malloc(0x3010, 2, 30'000).Flush();
   a.SkipBlocks(1).At(3000).Malloc(0x4010, 3, 14'000).Malloc(0x5010, 3, 30'000).Flush();
   EXPECT_EQ(Analyze(trace.Build()).analysis.coverage.marked_stacks, 1u);
