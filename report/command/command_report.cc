@@ -30,8 +30,10 @@
 #include "report/render/progress.h"
 #include "report/render/site_series_table.h"
 #include "report/render/valgrind_report.h"
+#include "report/run/reader_lock.h"
 #include "report/sqlite/sqlite_report.h"
 #include "report/suppress/suppress_records.h"
+#include "report/trace/byte_source.h"
 #include "report/trace/live_trace.h"
 #include "report/trace/trace_reader.h"
 #include "report/tree/command_tree.h"
@@ -175,16 +177,29 @@ struct Summary {
   index::TraceIdentity identity;
 };
 
-// Names are looked up for minutes, and a pager may stay open for hours.
-void ReadingIsOver(const std::string& file) {
-  if (const LiveTrace* live = LiveTrace::Find(file); live != nullptr) live->ReadingIsOver();
-}
+// The file to report on, which stays what it is for all readings of it, though its process may end
+// meanwhile, and `memtrace run` pack and remove it.
+class ReportedFile {
+ public:
+  explicit ReportedFile(const std::string& name) : name_(name), held_(name), lock_(name) {}
+
+  // Names are looked up for minutes, and a pager may stay open for hours.
+  void ReadingIsOver() {
+    if (const LiveTrace* live = LiveTrace::Find(name_); live != nullptr) live->ReadingIsOver();
+    lock_.ReadingIsOver();
+  }
+
+ private:
+  const std::string& name_;
+  const HeldFile held_;
+  RawTraceLock lock_;
+};
 
 // Ctrl-C ends the reading, not the report.
 absl::StatusOr<AnalyzedTrace> AnalyzeUntilInterrupted(const ReportFlags& flags,
                                                       ReportOptions* options,
                                                       symbolizer::SymbolizerProcess* symbolizer,
-                                                      Summary* summary) {
+                                                      ReportedFile* file, Summary* summary) {
   const Interruption interruption;
   options->analyze.stop = [&] { return interruption.requested(); };
   const std::string& sysroot = options->symbolizer.sysroot;
@@ -195,12 +210,13 @@ absl::StatusOr<AnalyzedTrace> AnalyzeUntilInterrupted(const ReportFlags& flags,
   if (options->series) {
     auto series = index::SeriesByIndex(flags.file, options->analyze, IndexOf(*options));
     options->analyze.stop = nullptr;
+    file->ReadingIsOver();
     return series;
   }
   index::SummaryStore store(second_pass ? "" : options->summary_dir);
   store.set_index(IndexOf(*options));
   auto trace = store.Analyze(flags.file, options->analyze, sysroot, [&](Analysis* analysis) {
-    if (!second_pass) ReadingIsOver(flags.file);
+    if (!second_pass) file->ReadingIsOver();
     FillUnseenAllocators(ModuleNamesBy(symbolizer), analysis);
   });
   options->analyze.stop = nullptr;
@@ -409,12 +425,14 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
   }
   symbolizer::SymbolizerProcess symbolizer(options->symbolizer);
   symbolizer.StartForkServer();
+  ReportedFile file(flags.file);
   HeapQuestions questions(flags.questions, options->scan, flags.suppress_children);
   options->analyze.leak_observer = questions.Observer();
   status = CompleteResolution(flags.file, &symbolizer, &*options);
   if (!status.ok()) return status;
   Summary summary;
-  auto& trace = LeakUntilExit(AnalyzeUntilInterrupted(flags, &*options, &symbolizer, &summary));
+  auto& trace =
+      LeakUntilExit(AnalyzeUntilInterrupted(flags, &*options, &symbolizer, &file, &summary));
   if (!trace.ok()) return trace.status();
   if (!GoesOn(flags, *options, trace->analysis, &progress, exit_code)) return absl::OkStatus();
 
@@ -429,6 +447,7 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
     absl::StatusOr<AnalyzedTrace> of_sites = ChooseSites(flags, *trace, *view, &*options);
     if (!of_sites.ok()) return of_sites.status();
     chosen = *std::move(of_sites);
+    if (options->format != ReportFormat::kHeaptrack) file.ReadingIsOver();
     if (!trace->analysis.coverage.interrupted &&
         !GoesOn(flags, *options, chosen.analysis, &progress, exit_code)) {
       return absl::OkStatus();

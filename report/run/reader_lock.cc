@@ -3,6 +3,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "absl/strings/str_cat.h"
+#include "report/run/spool_directory.h"
+
 namespace memtrace::report {
 namespace {
 
@@ -40,5 +43,16 @@ bool LockForReading(int packed_fd) {
 }
 
 void UnlockForReading(int packed_fd) { SetLock(packed_fd, kRead, F_UNLCK); }
+
+RawTraceLock::RawTraceLock(const std::string& trace)
+    : packed_(open(absl::StrCat(trace, kPackedSuffix).c_str(),
+                   O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {
+  if (packed_.ok() && !LockForReading(packed_.get())) packed_.Close();
+}
+
+void RawTraceLock::ReadingIsOver() {
+  if (packed_.ok()) UnlockForReading(packed_.get());
+  packed_.Close();
+}
 
 }  // namespace memtrace::report

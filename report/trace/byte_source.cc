@@ -7,16 +7,26 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/whole_io.h"
 #include "report/base/errno_status.h"
 
 namespace memtrace::report {
+namespace {
+
+const HeldFile* g_held_file = nullptr;
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<FileSource>> FileSource::Open(const std::string& path) {
+  const HeldFile* const held =
+      g_held_file != nullptr && g_held_file->path_ == path ? g_held_file : nullptr;
   // Not waiting for who would write a FIFO: it is refused below.
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  const int fd = held != nullptr
+                     ? fcntl(held->file_->fd(), F_DUPFD_CLOEXEC, 0)
+                     : open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return ErrnoStatus("cannot open", path, errno);
   auto source = std::make_unique<FileSource>(fd);
   source->owned_ = true;
@@ -54,6 +64,17 @@ absl::StatusOr<size_t> FileSource::ReadAt(uint64_t offset, std::span<uint8_t> ou
         absl::StrCat("cannot read at byte ", offset + done, ": ", strerror(errno)));
   }
   return done;
+}
+
+HeldFile::HeldFile(const std::string& path) : path_(path) {
+  auto file = FileSource::Open(path);
+  if (!file.ok()) return;
+  file_ = *std::move(file);
+  g_held_file = this;
+}
+
+HeldFile::~HeldFile() {
+  if (file_ != nullptr) g_held_file = nullptr;
 }
 
 absl::StatusOr<size_t> MemorySource::ReadAt(uint64_t offset, std::span<uint8_t> out) const {

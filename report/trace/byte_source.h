@@ -33,7 +33,7 @@ class ByteSource {
 // a mapping would give SIGBUS.
 class FileSource : public ByteSource {
  public:
-  // A regular file; a directory, a pipe and so on are refused.
+  // A regular file; a directory, a pipe and so on are refused. By the name of a HeldFile: that one.
   static absl::StatusOr<std::unique_ptr<FileSource>> Open(const std::string& path);
   // Reads an open file; `fd` stays the caller's.
   explicit FileSource(int fd) : fd_(fd) {}
@@ -49,6 +49,23 @@ class FileSource : public ByteSource {
  private:
   int fd_;
   bool owned_ = false;
+};
+
+// A file that is read more than once: while this exists, FileSource::Open() of the name gives it,
+// whatever becomes of the name. `memtrace run` packs a trace when its process has ended, and
+// removes the raw one. A file that cannot be opened is not held. One at a time; not while another
+// thread opens files.
+class HeldFile {
+ public:
+  explicit HeldFile(const std::string& path);
+  ~HeldFile();
+  HeldFile(const HeldFile&) = delete;
+  HeldFile& operator=(const HeldFile&) = delete;
+
+ private:
+  friend class FileSource;
+  const std::string path_;
+  std::unique_ptr<FileSource> file_;  // null: it could not be opened
 };
 
 class MemorySource : public ByteSource {

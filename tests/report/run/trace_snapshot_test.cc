@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "report/run/reader_lock.h"
 #include "report/run/spool_directory.h"
 #include "report/run/trace_follower.h"
 #include "report/trace/live_trace.h"
@@ -210,6 +211,23 @@ TEST_F(TraceSnapshotTest, IsTakenOutWhenReadingIsOver) {
   found->ReadingIsOver();
   ASSERT_TRUE((*follower)->Advance().ok());
   EXPECT_LT(AllocatedBytes(path_), before);
+}
+
+// A report of some sites reads the raw trace alone, twice: no hole comes in between.
+TEST_F(TraceSnapshotTest, NothingIsTakenOutOfARawTraceThatIsReadTwice) {
+  RawTrace raw(path_, 17);
+  AppendBlocks(40, &raw);
+  auto follower = TraceFollower::Open(path_);
+  ASSERT_TRUE(follower.ok());
+  const uint64_t before = AllocatedBytes(path_);
+  RawTraceLock lock(path_);
+  ASSERT_TRUE((*follower)->Advance().ok());
+  EXPECT_EQ(AllocatedBytes(path_), before);
+  lock.ReadingIsOver();
+  ASSERT_TRUE((*follower)->Advance().ok());
+  EXPECT_LT(AllocatedBytes(path_), before);
+  RawTraceLock none(directory_ / "none.mtr");
+  none.ReadingIsOver();
 }
 
 // The file of what is packed is gone from its place, and the raw one: both are open still.

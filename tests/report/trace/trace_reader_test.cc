@@ -81,6 +81,32 @@ TEST(TraceReaderTest, TellsWhyAFileCannotBeOpened) {
               HasSubstr("not a regular file"));
 }
 
+// A report of some sites reads it twice, and `memtrace run` packs and removes it when its process has
+// ended.
+TEST(TraceReaderTest, AFileThatIsHeldIsReadAgainWhateverBecomesOfItsName) {
+  const std::string path = testing::TempDir() + "held.mtr";
+  const auto allocations = [&]() -> uint64_t {
+    const auto trace = AnalyzeTrace(path, {});
+    return trace.ok() ? trace->analysis.totals.allocations : UINT64_MAX;
+  };
+  std::ofstream(path, std::ios::binary) << SmallTrace();
+  {
+    const HeldFile held(path);
+    EXPECT_EQ(allocations(), 4u);
+    EXPECT_EQ(unlink(path.c_str()), 0);
+    EXPECT_EQ(allocations(), 4u);
+    std::ofstream(path, std::ios::binary) << "another file";
+    EXPECT_EQ(allocations(), 4u);
+    EXPECT_EQ(allocations(), 4u) << "however often";
+    EXPECT_FALSE(FileSource::Open(path + ".packed").ok()) << "another name";
+  }
+  EXPECT_EQ(allocations(), UINT64_MAX) << "another file";
+  EXPECT_EQ(unlink(path.c_str()), 0);
+  const HeldFile none(path);
+  EXPECT_EQ(std::string(TraceReader::Open(path).status().message()),
+            "cannot open " + path + ": No such file or directory");
+}
+
 TEST(TraceReaderTest, ALargerHeaderOfALaterWriterIsSkipped) {
   std::string bytes = SmallTrace();
   format::FileHeader header = HeaderOf(bytes);
