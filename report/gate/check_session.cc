@@ -175,7 +175,8 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence, boo
                  [&](double share) { progress.Report("reading", share); }, &tree);
   for (const RunOutcome::Missing& one : evidence.missing) {
     if (one.pid != 0) input.RunsOn(one.pid);
-    if (one.program.empty() || options.policy.Judges(one.program)) {
+    if (one.program.empty() || options.policy.Judges(one.program) ||
+        (!one.was.empty() && options.policy.Judges(one.was))) {
       input.unreadable.push_back({"", one.why});
     } else {
       input.AddOther(one.program);

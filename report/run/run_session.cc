@@ -224,7 +224,7 @@ bool Close(const RunOptions& options, const SpoolDirectory& spool, const RunResu
       }
     } else if (!result.still_running.empty()) {
       const auto name = [](std::string* out, const auto& one) {
-        absl::StrAppend(out, one.second, " (", one.first, ")");
+        absl::StrAppend(out, one.second.program, " (", one.first, ")");
       };
       left = absl::StrCat("still running: ", absl::StrJoin(result.still_running, ", ", name));
       absl::StrAppend(&left,
@@ -326,11 +326,14 @@ void FillOutcome(const RunResult& result, bool traced, RunOutcome* outcome) {
   for (const FinishedTrace& trace : result.traces) outcome->traces.push_back(trace.path);
   for (const std::string& failure : result.failures) outcome->missing.push_back({"", failure});
   outcome->failed = !result.failures.empty();
-  for (const auto& [pid, program] : result.still_running) {
+  for (const auto& [pid, running] : result.still_running) {
+    const auto& [program, was] = running;
+    const std::string why =
+        was.empty() ? ": it still runs, and no trace of its end is there"
+                    : absl::StrCat(": it became ", program,
+                                   " (exec), which still runs, and of which no trace is there");
     outcome->missing.push_back(
-        {program,
-         absl::StrCat(program, " (", pid, "): it still runs, and no trace of its end is there"),
-         pid});
+        {program, absl::StrCat(was.empty() ? program : was, " (", pid, ")", why), pid, was});
   }
 }
 

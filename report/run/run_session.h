@@ -36,6 +36,7 @@ struct RunOutcome {
     std::string program;  // file name of the executable; empty: it is not known
     std::string why;      // a sentence
     uint32_t pid = 0;     // of a process that runs on
+    std::string was;      // what this was before it became `program`, where that has a trace
   };
   std::vector<Missing> missing;
   bool failed = false;  // some of these could not be read or written; the others still run

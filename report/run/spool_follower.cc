@@ -77,9 +77,7 @@ RunResult SpoolFollower::Stop(const ProgramEnd* end) {
     std::this_thread::sleep_for(kGracePeriod);
   }
   FinishThoseOfForkedChildren(end);
-  for (const auto& follower : following_) {
-    AddRunning({follower->pid(), follower->program(), /*may_write=*/true});
-  }
+  for (const auto& follower : following_) AddRunning(*follower);
   following_.clear();
   JudgeUnbegun();
   return std::move(result_);
@@ -137,7 +135,7 @@ void SpoolFollower::JudgeUnbegun() {
     } else if (gone) {
       result_.failures.push_back(absl::StrCat(path, " was begun when the run had ended"));
     } else {
-      AddRunning({pid, name.substr(0, name.rfind(absl::StrCat(".", pid, "."))), false});
+      AddRunning(pid, name.substr(0, name.rfind(absl::StrCat(".", pid, "."))));
     }
   }
 }
@@ -181,17 +179,28 @@ void SpoolFollower::FinishThoseOfForkedChildren(const ProgramEnd* end) {
       continue;
     }
     FinishIfEnded(follower, true, true, end);
-    for (const TraceHolder& holder : holders) AddRunning(holder);
+    for (const TraceHolder& holder : holders) AddRunning(holder.pid, holder.program);
   }
   std::erase(following_, nullptr);
   // Nothing is there yet of whoever runs still.
   if (options_.resume && following_.empty() && result_.traces.empty()) {
-    for (const TraceHolder& process : ProcessesOf(spool_)) AddRunning(process);
+    for (const TraceHolder& process : ProcessesOf(spool_))
+      AddRunning(process.pid, process.program);
   }
 }
 
-void SpoolFollower::AddRunning(const TraceHolder& process) {
-  result_.still_running.emplace(process.pid, process.program);
+// The trace has the name of what was run before an exec.
+void SpoolFollower::AddRunning(const TraceFollower& follower) {
+  const std::string now = follower.BecameAnother() ? ProgramRunBy(follower.pid()) : "";
+  if (now.empty() || now == follower.program()) {
+    AddRunning(follower.pid(), follower.program());
+  } else {
+    result_.still_running.emplace(follower.pid(), RunningProgram{now, follower.program()});
+  }
+}
+
+void SpoolFollower::AddRunning(uint32_t pid, const std::string& program) {
+  result_.still_running.emplace(pid, RunningProgram{program, ""});
 }
 
 void SpoolFollower::FinishOne(TraceFollower& follower, bool main, const ProgramEnd* end) {

@@ -22,7 +22,6 @@
 #include "report/run/child_process.h"
 #include "report/run/spool_directory.h"
 #include "report/run/trace_follower.h"
-#include "report/run/trace_holders.h"
 
 namespace memtrace::report {
 
@@ -35,10 +34,15 @@ struct FinishedTrace {
   bool main = false;  // has the name the user gave: what the program was at its end
 };
 
+struct RunningProgram {
+  std::string program;
+  std::string was;  // the traced program that became it by an exec, where there is no trace of it
+};
+
 struct RunResult {
   std::vector<FinishedTrace> traces;
-  // pid -> program, of those whose traces are in the spool, or will be.
-  std::map<uint32_t, std::string> still_running;
+  // By the pid. Their traces are in the spool, or will be.
+  std::map<uint32_t, RunningProgram> still_running;
   std::vector<std::string> failures;  // one sentence each
 };
 
@@ -76,7 +80,8 @@ class SpoolFollower {
   void FinishIfEnded(std::unique_ptr<TraceFollower>& follower, bool ended, bool final,
                      const ProgramEnd* end);
   void FinishThoseOfForkedChildren(const ProgramEnd* end);
-  void AddRunning(const TraceHolder& process);
+  void AddRunning(const TraceFollower& follower);
+  void AddRunning(uint32_t pid, const std::string& program);
   void JudgeUnbegun();
 
   const SpoolDirectory& spool_;

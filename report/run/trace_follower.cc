@@ -23,6 +23,7 @@
 #include "report/run/spool_directory.h"
 #include "report/trace/clock_map.h"
 #include "report/trace/file_header.h"
+#include "report/trace/file_writers.h"
 #include "report/trace/trace_metadata.h"
 
 namespace memtrace::report {
@@ -160,6 +161,11 @@ void TraceFollower::Observe(const format::BlockHeader& header, std::span<const u
         records.body().Number() == static_cast<uint64_t>(format::EndReason::kExec);
     exec_ns_ = header.monotonic_ns;
   }
+}
+
+bool TraceFollower::BecameAnother() const {
+  return counts_.ended_by_exec && foreign_namespace() == 0 &&
+         WritersOf(raw_fd_.get()) != Writers::kSome;
 }
 
 absl::Status TraceFollower::Advance() {

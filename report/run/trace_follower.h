@@ -60,6 +60,9 @@ class TraceFollower {
   uint64_t packed_bytes() const { return packer_->bytes_written(); }
   bool ProcessEnded() const { return watch_->Ended(); }
   bool ProcessGone() const { return watch_->ProcessGone(); }
+  // The process, of our pid namespace, has let go of the trace by an exec. One that failed leaves
+  // it mapped.
+  bool BecameAnother() const;
 
   // Packs what is there now. After an error nothing more is packed, and the two
   // files stay for Resume().

@@ -17,18 +17,6 @@
 namespace memtrace::report {
 namespace {
 
-// The file name of its executable, as traces have it; or, where that may not be read, its own.
-std::string NameOf(const pressure::KernelFiles& files, uint32_t pid) {
-  char path[PATH_MAX];
-  const ssize_t n = readlink(pressure::ProcPath(pid, "exe").c_str(), path, sizeof(path));
-  if (n > 0) {
-    const absl::string_view file(path, static_cast<size_t>(n));
-    return std::string(Basename(absl::StripSuffix(file, " (deleted)")));
-  }
-  const auto name = files.Read(pressure::ProcPath(pid, "comm"));
-  return name.ok() ? std::string(absl::StripSuffix(*name, "\n")) : "";
-}
-
 // By the name first: to ask a file system that is gone what it has there could take for ever.
 bool HasOpen(const pressure::KernelFiles& files, uint32_t pid, const std::string& raw_path,
              const struct stat& trace) {
@@ -48,6 +36,17 @@ bool HasOpen(const pressure::KernelFiles& files, uint32_t pid, const std::string
 }
 
 }  // namespace
+
+std::string ProgramRunBy(uint32_t pid) {
+  char path[PATH_MAX];
+  const ssize_t n = readlink(pressure::ProcPath(pid, "exe").c_str(), path, sizeof(path));
+  if (n > 0) {
+    const absl::string_view file(path, static_cast<size_t>(n));
+    return std::string(Basename(absl::StripSuffix(file, " (deleted)")));
+  }
+  const auto name = pressure::KernelFiles().Read(pressure::ProcPath(pid, "comm"));
+  return name.ok() ? std::string(absl::StripSuffix(*name, "\n")) : "";
+}
 
 std::vector<TraceHolder> HoldersOf(const std::string& raw_path) {
   struct stat trace;
@@ -71,7 +70,7 @@ std::vector<TraceHolder> HoldersOf(const std::string& raw_path) {
     }
     if (HasOpen(files, pid, raw_path, trace)) holds = holder.may_write = true;
     if (!holds) continue;
-    holder.program = NameOf(files, pid);
+    holder.program = ProgramRunBy(pid);
     holders.push_back(std::move(holder));
   }
   return holders;
@@ -101,7 +100,7 @@ std::vector<TraceHolder> ProcessesOf(const SpoolDirectory& spool) {
     const std::string variable =
         absl::StrCat(absl::string_view("\0", 1), wanted, absl::string_view("\0", 1));
     if (all.find(variable) == std::string::npos && !has_trace_mapped(pid)) continue;
-    found.push_back({pid, NameOf(files, pid), false});
+    found.push_back({pid, ProgramRunBy(pid), false});
   }
   return found;
 }

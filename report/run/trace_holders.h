@@ -20,9 +20,13 @@ namespace memtrace::report {
 
 struct TraceHolder {
   uint32_t pid = 0;
-  std::string program;     // the file name of its executable
+  std::string program;     // ProgramRunBy(pid)
   bool may_write = false;  // it has more of the file than a forked child
 };
+
+// The file name of what the process runs now, as traces have it; or, where that may not be read,
+// its own name. Empty: there is no such process.
+std::string ProgramRunBy(uint32_t pid);
 
 // The processes that have the file open or mapped, without those that may not be
 // looked at, as other users'.

@@ -255,6 +255,57 @@ int main(int argc, char** argv) {
   close(ends[1]);
 }
 
+// Nothing is traced of what is statically linked: what runs on is told by its own name, and is missing where
+// it is judged by that or by what it was.
+TEST(CheckRunsTest, AChildThatBecameAStaticProgramIsNamedAsWhatItRuns) {
+  TempDir directory;
+  Compile(directory, "still_static", R"(#include <unistd.h>
+int main(void) {
+  char byte = 0;
+  if (write(3, &byte, 1) != 1) return 3;
+  return read(0, &byte, 1) < 0;  // as long as the test holds the other end
+})", {"-static"});
+  const std::string program = Compile(directory, "was_dynamic", R"(#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  int told[2];
+  char byte = 0;
+  free(malloc(100));
+  if (pipe(told) != 0) return 3;
+  if (fork() == 0) {
+    free(malloc(100));
+    dup2(told[1], 3);
+    execl(argv[1], argv[1], NULL);
+    _exit(3);
+  }
+  close(told[1]);
+  return read(told[0], &byte, 1) == 1 ? 0 : 3;
+})");
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const auto check = [&](Words words) {
+    words.insert(words.begin(), {ToolPath(), "check", "--run"});
+    words.insert(words.end(), {"--", "sh", "-c", program + " " + directory / "still_static" + "; :"});
+    return RunCommand(
+        {.arguments = words,
+         .input = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(ends[0])});
+  };
+  for (const Words& programs : {Words{}, Words{"--programs", "was_dynamic"},
+                                Words{"--programs", "still_*,was_*"}}) {
+    const Result told = check(programs);
+    EXPECT_EQ(told.exit_status, 2) << told.out << told.err;
+    EXPECT_THAT(told.out, HasSubstr("no evidence: was_dynamic ("));
+    EXPECT_THAT(told.out, HasSubstr("): it became still_static (exec), which still runs"));
+    EXPECT_THAT(told.err, HasSubstr("still running: still_static ("));
+  }
+  const Result by_its_name = check({"--programs", "still_static"});
+  EXPECT_THAT(by_its_name.out, HasSubstr("it became still_static (exec)")) << by_its_name.err;
+  const Result others = check({"--programs", "sh"});
+  EXPECT_THAT(others.out, Not(HasSubstr("still_static"))) << others.err;
+  close(ends[0]);
+  close(ends[1]);
+}
+
 // A child that has recorded nothing yet has its parent's trace until then: the parent's leak is found all the
 // same, and the child is not forgotten.
 TEST(CheckRunsTest, AChildThatHasRecordedNothingHoldsNoTraceBack) {

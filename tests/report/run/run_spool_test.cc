@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <filesystem>
 #include <fstream>
 #include <optional>
 
@@ -21,6 +22,10 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
+
+// Is a RunningProgram that was `was` before an exec.
+MATCHER_P2(RunsAfter, program, was, "") { return arg.program == program && arg.was == was; }
+auto Runs(const char* program) { return RunsAfter(program, ""); }
 
 class SpoolFollowerTest : public ::testing::Test {
  protected:
@@ -91,7 +96,7 @@ TEST_F(SpoolFollowerTest, LeavesAProcessThatStillRunsAndFinishesItLater) {
     follower.Start();
     const RunResult result = follower.Stop(nullptr);
     EXPECT_THAT(result.traces, SizeIs(1));
-    EXPECT_THAT(result.still_running, ElementsAre(Pair(daemon.pid(), "daemon")));
+    EXPECT_THAT(result.still_running, ElementsAre(Pair(daemon.pid(), Runs("daemon"))));
     EXPECT_THAT(result.failures, IsEmpty());
   }
   EXPECT_FALSE(spool_.RemoveIfEmpty());
@@ -105,6 +110,26 @@ TEST_F(SpoolFollowerTest, LeavesAProcessThatStillRunsAndFinishesItLater) {
   ASSERT_THAT(result.traces, SizeIs(1));
   EXPECT_TRUE(spool_.RemoveIfEmpty());
   EXPECT_EQ(PackedTrace::Read(result.traces[0].path).events.at(1), MuchWords(1, 32));
+}
+
+// Its trace has the name of what it was, and it has let go of that. A Sleeper runs this test.
+TEST_F(SpoolFollowerTest, NamesWhatAProcessRunsAfterItsExec) {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").filename();
+  const uint32_t root = EndedPid();
+  Sleeper process, failed;
+  RawTrace(Raw("starter", root, 1), root).Close();
+  RawTrace trace(Raw("was", process.pid(), 2), process.pid());
+  trace.AppendEnd(format::EndReason::kExec);
+  trace.Close();
+  RawTrace still(Raw("is", failed.pid(), 3), failed.pid());  // open: the exec failed
+  still.AppendEnd(format::EndReason::kExec);
+  SpoolFollower follower(spool_, Options(root));
+  const ProgramEnd end;
+  const RunResult result = follower.Stop(&end);
+  EXPECT_THAT(result.traces, SizeIs(1));
+  EXPECT_THAT(result.still_running,
+              UnorderedElementsAre(Pair(process.pid(), RunsAfter(self, "was")),
+                                   Pair(failed.pid(), Runs("is"))));
 }
 
 // A daemon: the child that was forked begins a trace of its own at its first allocation.
@@ -122,7 +147,7 @@ TEST_F(SpoolFollowerTest, SeesTheTraceThatIsBegunWhileTheLastOneIsFinished) {
   const ProgramEnd end;
   const RunResult result = follower.Stop(&end);
   EXPECT_THAT(result.traces, SizeIs(1));
-  EXPECT_THAT(result.still_running, ElementsAre(Pair(daemon.pid(), "daemon")));
+  EXPECT_THAT(result.still_running, ElementsAre(Pair(daemon.pid(), Runs("daemon"))));
   EXPECT_THAT(result.failures, IsEmpty());
   EXPECT_THAT(spool_.RawTraces(), ElementsAre(Raw("daemon", daemon.pid(), 2)));
 }
@@ -163,7 +188,7 @@ TEST_F(SpoolFollowerTest, ClearsAwayATraceThatWasNeverBegun) {
   SpoolFollower follower(spool_, Options(root));
   const RunResult result = follower.Stop(nullptr);
   EXPECT_THAT(result.traces, SizeIs(1));
-  EXPECT_THAT(result.still_running, ElementsAre(Pair(starting.pid(), "starting")));
+  EXPECT_THAT(result.still_running, ElementsAre(Pair(starting.pid(), Runs("starting"))));
   EXPECT_THAT(spool_.RawTraces(), ElementsAre(Raw("starting", starting.pid(), 2)));
 }
 
