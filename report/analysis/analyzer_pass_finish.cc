@@ -66,6 +66,7 @@ void AnalyzerPass::FillProcess(Analysis* analysis) const {
     process.duration_ns = std::max(process.duration_ns, reader_->live_until_ns());
   }
   FillEnd(metadata, events_after_end, &process);
+  process.at_work = process.end == ProcessInfo::End::kCut && reader_->live_until_ns() != 0;
   const bool end_is_seen_outside = process.end == ProcessInfo::End::kSignal ||
                                    process.end == ProcessInfo::End::kCut || process.exit_unseen;
   if (end_is_seen_outside && !metadata.stopped.has_value()) {

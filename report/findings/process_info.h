@@ -46,6 +46,7 @@ struct ProcessInfo {
   // It may be nothing but the work that fills the heap: of its end nothing is known.
   bool is_short_run() const { return own_duration_ns() < 2'000'000'000; }
   enum class End { kCut, kExit, kExec, kSignal } end = End::kCut;  // kCut: no kEnd record
+  bool at_work = false;      // kCut: it had not ended when its trace was opened
   int exit_status = 0;       // kExit
   bool exit_at_once = false; // kExit by _exit() or quick_exit(): no destructors were run
   // kExit that `memtrace run` saw and the library did not: mostly a raw exit_group, as Go's runtime

@@ -43,13 +43,13 @@ Fact Ended(const Analysis& analysis) {
   const absl::string_view after = cut                         ? "; the last event is after "
                                   : recording_end.has_value() ? "; the recording, before it, after "
                                                               : ", after ";
-  const bool live = analysis.coverage.live_until_ns != 0;
   return {"Ended",
-          absl::StrCat(live ? "not yet: it is at work" : words::EndPhrase(process), after,
+          absl::StrCat(words::EndPhrase(process), after,
                        words::Duration(cut ? process.last_event_ns
                                            : recording_end.value_or(process.duration_ns)),
                        recording_end.has_value() ? "" : ExitWork(process)),
-          (cut && !live) || process.end == ProcessInfo::End::kSignal ? Ink::kWarning : Ink::kPlain};
+          (cut && !process.at_work) || process.end == ProcessInfo::End::kSignal ? Ink::kWarning
+                                                                                : Ink::kPlain};
 }
 
 // Adds what there was when the process was killed, and how the verdict is known.

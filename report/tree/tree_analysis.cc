@@ -105,6 +105,7 @@ void MarkExecs(TreeAnalysis* tree) {
     ProcessImage& before = tree->images[node.parent];
     if (before.process.end != ProcessInfo::End::kCut) continue;
     before.process.end = ProcessInfo::End::kExec;
+    before.process.at_work = false;
     if (before.truncated && before.damage.empty()) {
       before.truncated = false;
       --tree->truncated;

@@ -65,7 +65,7 @@ class TreeText {
 };
 
 std::string TreeText::Ends() const {
-  uint64_t well = 0, exec = 0, failed = 0, killed = 0, cut = 0, logs = 0;
+  uint64_t well = 0, exec = 0, failed = 0, killed = 0, cut = 0, at_work = 0, logs = 0;
   for (const ProcessImage& image : analysis_.images) {
     if (image.process.imported()) {  // a log does not tell
       ++logs;
@@ -75,7 +75,7 @@ std::string TreeText::Ends() const {
       case ProcessInfo::End::kExit: ++(image.process.exit_status == 0 ? well : failed); break;
       case ProcessInfo::End::kExec: ++exec; break;
       case ProcessInfo::End::kSignal: ++killed; break;
-      case ProcessInfo::End::kCut: ++cut; break;
+      case ProcessInfo::End::kCut: ++(image.process.at_work ? at_work : cut); break;
     }
   }
   std::vector<std::string> parts;
@@ -86,6 +86,7 @@ std::string TreeText::Ends() const {
   add(failed, well > 0 ? "with another" : "with an exit status that is not 0");
   add(killed, "by a signal");
   add(exec, "by becoming another program");
+  add(at_work, at_work == 1 ? "not yet: it is at work" : "not yet: they are at work");
   add(cut, "without an end in the trace: killed, or still running");
   add(logs, logs == 1 ? "imported log, which does not tell" : "imported logs, which do not tell");
   return absl::StrJoin(parts, ", ");
@@ -148,8 +149,12 @@ std::string TreeText::Summary() const {
   }
   lines.Add("Ended", Ends());
   if (const RunSpan span = RunSpanOf(images); span.start_realtime_ns != 0) {
-    lines.Add("Started", absl::StrCat(words::DateTime(span.start_realtime_ns), ", the last ended ",
-                                      words::Duration(span.duration_ns), " later"));
+    const bool at_work = std::ranges::any_of(
+        images, [](const ProcessImage& image) { return image.process.at_work; });
+    lines.Add("Started",
+              absl::StrCat(words::DateTime(span.start_realtime_ns),
+                           at_work ? ", the last was at work still " : ", the last ended ",
+                           words::Duration(span.duration_ns), " later"));
   }
   lines.Add("Heap", absl::StrCat(numbers_.Plural(totals.allocations, "allocation"), ", ",
                                  numbers_.Plural(totals.frees, "free"), ", ",

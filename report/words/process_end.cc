@@ -32,7 +32,7 @@ std::string ShortEnd(const ProcessInfo& process) {
     case ProcessInfo::End::kExit: return absl::StrCat("exit ", process.exit_status);
     case ProcessInfo::End::kExec: return "exec";
     case ProcessInfo::End::kSignal: return SignalName(process.end_signal);
-    case ProcessInfo::End::kCut: return "cut";
+    case ProcessInfo::End::kCut: return process.at_work ? "at work" : "cut";
   }
   return "cut";
 }
@@ -45,6 +45,7 @@ std::string EndPhrase(const ProcessInfo& process) {
       return process.kill.told() ? KillText(process.kill.verdict)
                                  : absl::StrCat("killed by ", SignalName(process.end_signal));
     case ProcessInfo::End::kCut:
+      if (process.at_work) return "not yet: it is at work";
       if (!process.has_record) {
         return "not in the trace, nor who it was (killed at its start, or the trace is damaged)";
       }

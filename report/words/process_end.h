@@ -13,7 +13,7 @@ namespace memtrace::report::words {
 // "exit", "exec", "signal", "cut": in every format that machines read.
 absl::string_view EndName(ProcessInfo::End end);
 
-// For a column: "exit 1", "exec", "SIGSEGV", "cut".
+// For a column: "exit 1", "exec", "SIGSEGV", "cut", "at work".
 std::string ShortEnd(const ProcessInfo& process);
 
 // For a line: "exit status 1", "replaced itself by exec", "killed by the OOM killer (SIGKILL)".

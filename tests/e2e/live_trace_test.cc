@@ -78,6 +78,15 @@ TEST_F(LiveTraceTest, AReportIsOfWhatWasBeforeItsTraceWasOpened) {
   }
   const std::string text = ReportText(trace_);
   EXPECT_THAT(text, HasSubstr("not yet: it is at work"));
+  const auto told = [](Words words) {
+    words.insert(words.begin(), ToolPath());
+    return RunCommand({.arguments = words}).out;
+  };
+  EXPECT_THAT(told({"info", trace_}), HasSubstr("not yet: it is at work"));
+  EXPECT_THAT(told({"diff", trace_, trace_}), HasSubstr(", at work after "));
+  const std::string of_all = told({"report", traces_.path()});
+  EXPECT_THAT(of_all, HasSubstr(" 1 not yet: it is at work\n"));
+  EXPECT_THAT(of_all, HasSubstr(", the last was at work still "));
   // As a night it would look like one that needed less, and stand in the way of the whole run's.
   const Result added = RunCommand({.arguments = {ToolPath(), "trend", "--add", trace_, traces_ / "history"}});
   EXPECT_EQ(added.exit_status, 2);

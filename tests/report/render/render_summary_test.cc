@@ -57,7 +57,7 @@ TEST_F(SummaryTest, TellsHowItEnded) {
   EXPECT_EQ(Ended(), "not in the trace (killed, still running, a raw exit_group, or it could no "
                      "longer write); "
                      "the last event is after 1.50 s");
-  coverage_.live_until_ns = 1;
+  process_.at_work = true;
   EXPECT_EQ(Ended(), "not yet: it is at work; the last event is after 1.50 s");
 }
 
