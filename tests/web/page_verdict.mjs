@@ -33,7 +33,7 @@ describe('an ordinary page, its verdict', () => {
   });
 
   test('shows estimates of a sample as estimates', () => on('estimated.html', '', async (page) => {
-    assert.match(await page.locator('.verdicts').textContent(), /~172 KiB not freedIn ~1\.76k blocks \[\d+ KiB to \d+ KiB\]/);
+    assert.match(await page.locator('.verdicts').textContent(), /~172 KiB \[\d+ KiB to \d+ KiB\] not freedIn ~1\.76k blocks\./);
     const summary = await page.locator('#panel-summary').textContent();
     assert.match(summary, /every 4\.00 KiB: estimates from \d+ samples, marked ~/);
     assert.match(summary, /~1\.76k allocations, 0 frees, ~172 KiB \[/);

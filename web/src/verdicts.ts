@@ -74,8 +74,8 @@ function leakVerdict(report: Report, stacks: Stacks): Verdict {
   }
   return {
     kind: 'unknown', view: 'leaks',
-    title: `${figures.bytes(totals.live_bytes)} not freed`,
-    text: `In ${figures.plural(totals.live_blocks, 'block')}${figures.interval(totals.live_bytes_low, totals.live_bytes_high)}. Whether they are leaks is not known without a memory scan: ${report.no_leak_scan ?? 'there was none'}.`,
+    title: `${figures.bytes(totals.live_bytes)}${figures.interval(totals.live_bytes_low, totals.live_bytes_high)} not freed`,
+    text: `In ${figures.plural(totals.live_blocks, 'block')}. Whether they are leaks is not known without a memory scan: ${report.no_leak_scan ?? 'there was none'}.`,
   };
 }
 
