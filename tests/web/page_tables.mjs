@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { drawn, fragmentOf, show } from './browser.mjs';
+import { altered, drawn, fragmentOf, show } from './browser.mjs';
 import { on, rows, callers, viewsOf } from './page_setup.mjs';
 
 describe('an ordinary page, its tables', () => {
@@ -108,9 +108,14 @@ describe('an ordinary page, its tables', () => {
   }));
 
   test('counts the rows that a table of sites has, and the sites in them', async () => {
-    for (const [name, fragment, words] of [['ordinary.html', '', /^4 callers with 4 sites$/], ['ordinary.html', '&group=stack', /^4 sites$/],
+    altered('ordinary.html', 'shared.html', ({ report }) => {
+      report.sites.push({ ...report.sites[0], bytes_allocated: 1 });
+      report.sites_total = 5;
+    });
+    for (const [name, fragment, words] of [['ordinary.html', '', /^4 callers with 4 sites$/], ['ordinary.html', '&group=stack', /^4 stacks with 4 sites$/],
                                            ['ordinary.html', '&group=module', /^1 module with 4 sites$/], ['ordinary.html', '&group=file', /^4 files with 4 sites$/],
                                            ['ordinary.html', '&from=0.5', /^3 callers with 3 sites that did or held something in the chosen time$/],
+                                           ['shared.html', '&group=stack', /^4 stacks with 5 sites$/],
                                            ['estimated.html', '', /^1 caller with 2 sites$/]]) {
       await on(name, `#view=sites${fragment}`, async (page) => assert.match(await page.locator('#panel-sites .table > .note').textContent(), words));
     }

@@ -90,9 +90,9 @@ export class SitesView implements View {
     const wanted = JSON.stringify([state.get('group'), state.get('q'), ranged && [first, behind]]);
     if (wanted !== this.rowsFor) this.rows = this.groups(sites);
     this.rowsFor = wanted;
-    const by = state.get('group'), noun = by === 'file' || by === 'module' ? by : 'caller';
+    const by = state.get('group'), noun = ['stack', 'file', 'module'].includes(by) ? by : 'caller';
     table.setRows(this.rows,
-      (by === 'stack' ? '' : `${plural(this.rows.length, noun)} with `) + plural(sites.length, 'site') + (this.model.figuresOfRange ? ' that did or held something in the chosen time'
+      `${plural(this.rows.length, noun)} with ${plural(sites.length, 'site')}` + (this.model.figuresOfRange ? ' that did or held something in the chosen time'
         : this.model.ranged ? ' that may have allocated in the chosen time; the figures are of the whole run' : '') +
       moreText(more), state.sortOf(this.id));
   }
@@ -147,6 +147,7 @@ export class SitesView implements View {
         h('code', {}, site.fingerprint)),
       this.life(site),
       stackList(stacks, site.stack, (frame) => this.model.filterBy(frame)))),
-      group.sites.length > most && h('p', {}, `and ${plural(group.sites.length - most, 'more stack')}: choose “A row for each stack”`));
+      group.sites.length > most && h('p', {}, this.model.state.get('group') === 'stack' ? `and ${plural(group.sites.length - most, 'more site')} with this stack`
+        : `and ${plural(group.sites.length - most, 'more stack')}: choose “A row for each stack”`));
   }
 }
