@@ -127,16 +127,27 @@ describe('an ordinary page, its views', () => {
   });
 
   test('says why a view has nothing', async () => {
+    const resident = { number: 1, time_s: 2, reason: 'end', name: null, peak: true, rss_bytes: 1 << 20, parts: {} };
     altered('ordinary.html', 'no_leaks.html', ({ report }) => { report.leaks = []; report.leaks_total = 0; });
     altered('ordinary.html', 'nothing.html', ({ report, series }) => {
       for (const all of [report.sites, report.leaks, series.points]) all.length = 0;
       report.sites_total = report.leaks_total = 0;
+      report.mappings = report.threads = [];
+      report.resident = [{ ...resident, sites: [] }];
+    });
+    altered('ordinary.html', 'none_resident.html', ({ report }) => { report.resident = [{ ...resident, sites: [] }]; });
+    altered('ordinary.html', 'resident.html', ({ report }) => {
+      report.resident = [{ ...resident, sites: [{ stack: report.sites[0].stack, allocator: 'malloc', resident_bytes: 1, live_bytes: 1,
+                                                  untouched_bytes: 0, swapped_bytes: 0, pinned_bytes: 0 }] }];
     });
     const one = 'None is left by what was chosen.', site = 'No site is left by what was chosen.', of = 'No site has anything of it.', none = 'No site allocated.';
     for (const [name, fragment, said] of [['no_leaks.html', '', { leaks: 'There is none.' }],
                                           ['ordinary.html', '#q=nobody', { summary: site, leaks: one, sites: site, flame: of, sources: of }],
                                           ['ordinary.html', '#q=begin&measure=live_bytes', { summary: of }],
-                                          ['nothing.html', '', { sites: none, flame: none, sources: none }]]) {
+                                          ['resident.html', '#q=nobody', { resident: 'No site is left by the filter.', mappings: 'None is left by the filter.' }],
+                                          ['none_resident.html', '', { resident: 'No site had a live block then.' }],
+                                          ['nothing.html', '', { sites: none, flame: none, sources: none, resident: none, threads: 'There is none.',
+                                                                 mappings: 'Nothing was mapped that the trace shows.' }]]) {
       await on(name, fragment, async (page) => {
         for (const [view, words] of Object.entries(said)) {
           await show(page, view);

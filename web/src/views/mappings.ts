@@ -37,7 +37,7 @@ export class MappingsView implements View {
   private readonly notes: WholeNote[];
 
   constructor(private readonly model: Model) {
-    const { stacks, figures } = model;
+    const { stacks, figures, report: { mappings } } = model;
     this.notes = [new WholeNote(model), new WholeNote(model)];
     // The kernel's own are known; those of malloc's blocks are known of the sample.
     const of = (mapping: Mapping) => (mapping.kind === 'mapped_block' ? figures : { bytes, count });
@@ -54,7 +54,7 @@ export class MappingsView implements View {
           cell: (mapping) => placeCell(stacks, mapping.stack) },
       ],
       detail: (mapping) => stackList(stacks, mapping.stack, (frame) => model.filterBy(frame)),
-      empty: 'Nothing was mapped that the trace shows.',
+      empty: mappings.length > 0 ? 'None is left by the filter.' : 'Nothing was mapped that the trace shows.',
     });
     this.element = h('div', {}, this.notes[0].element,
       ...this.sizes(),

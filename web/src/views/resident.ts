@@ -21,6 +21,7 @@ export class ResidentView implements View {
     const { stacks } = model;
     const times = model.report.resident!;
     this.at = times.findLast((one) => one.sites !== undefined) ?? times[times.length - 1];
+    const { sites = [] } = this.at;
     const number = (id: 'resident_bytes' | 'live_bytes' | 'untouched_bytes' | 'swapped_bytes' | 'pinned_bytes', title: string, help: string) => ({
       id, title, help, number: true, width: '8em', value: (site: ResidentSite) => site[id], cell: (site: ResidentSite) => bytes(site[id]),
     });
@@ -35,7 +36,8 @@ export class ResidentView implements View {
           cell: (site) => placeCell(stacks, site.stack) },
       ],
       detail: (site) => stackList(stacks, site.stack, (frame) => model.filterBy(frame)),
-      empty: 'No site is left by the filter.',
+      empty: sites.length > 0 ? 'No site is left by the filter.'
+        : model.report.sites.length > 0 ? 'No site had a live block then.' : 'No site allocated.',
     });
     this.note = new WholeNote(model);
     this.element = h('div', {}, this.note.element, ...times.map((one) => this.parts(one)),

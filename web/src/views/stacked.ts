@@ -52,7 +52,7 @@ export class StackedTimeline {
     const { times, groups } = this.groups();
     if (groups.length === 0) {
       this.chart = null;
-      this.place.replaceChildren(h('p', { class: 'empty' }, 'No site is left by the filter.'));
+      this.place.replaceChildren(h('p', { class: 'empty' }, this.model.report.sites.length > 0 ? 'No site is left by the filter.' : 'No site allocated.'));
       return;
     }
     // Each on top of those before it; the highest is drawn first.

@@ -36,7 +36,7 @@ export class ThreadsView implements View {
         number('live_bytes', 'Live', figures.bytes), number('live_blocks', 'Blocks', figures.count), number('temporary', 'Temporary', figures.count),
         time('first_time_s', 'First'), time('last_time_s', 'Last'),
       ],
-      empty: 'No thread is left by the chosen time.',
+      empty: model.report.threads.length > 0 ? 'No thread is left by the chosen time.' : 'There is none.',
     });
     this.element = h('div', {}, this.note.element, this.table.element, ...this.exchanges(), ...this.modules());
   }
