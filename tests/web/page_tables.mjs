@@ -107,6 +107,57 @@ describe('an ordinary page, its tables', () => {
     }
   }));
 
+  // Sites of two calls in one line have one stack in the page, and nothing but their figures tells them apart.
+  test('opens the row that is clicked, where others have its stack', async () => {
+    altered('ordinary.html', 'twins.html', ({ report }) => {
+      const [{ stack, allocator, fingerprint }] = report.sites, rows = [0, 1, 2, 3];
+      const twins = (of) => rows.map((row) => ({ stack, allocator, fingerprint, ...of(1000 - row) }));
+      const [fault] = report.faults.sites, [mapping] = report.mappings, [thread] = report.threads, [leak] = report.leaks;
+      report.faults.sites = twins((minor) => ({ ...fault, minor }));
+      report.mappings = twins((calls) => ({ ...mapping, calls, bytes: calls }));
+      report.threads = twins((allocations) => ({ ...thread, allocations, bytes_allocated: allocations }));
+      report.leaks = twins((blocks) => ({ ...leak, stack, blocks, bytes: blocks }));
+      report.pools = twins((bytes) => ({ name: 'pool', created: 1, allocations: bytes, frees: 0, bytes_allocated: bytes, live_bytes: 0, live_blocks: 0, peak_bytes: bytes }));
+      report.resident = [{ number: 1, time_s: 2, reason: 'end', name: null, peak: true, rss_bytes: 1 << 20, parts: {},
+                           sites: twins((bytes) => ({ resident_bytes: bytes, live_bytes: bytes, untouched_bytes: 0, swapped_bytes: 0, pinned_bytes: 0 })) }];
+      report.sites.forEach((site) => { site.stack = stack; });
+    });
+    await on('twins.html', '', async (page) => {
+      // Of the last table of a view, each row as whether it is open and whether what it shows is below it.
+      const state = (view) => page.locator(`#panel-${view} [role=treegrid]`).last().locator('tbody tr:not(.detail)').evaluateAll((all) =>
+        all.map((row) => `${row.classList.contains('open')} ${row.nextElementSibling?.classList.contains('detail') ?? false}`));
+      const opened = (at) => [0, 1, 2, 3].map((row) => (row === at ? 'true true' : 'false false'));
+      for (const view of ['leaks', 'growth', 'resident', 'faults', 'mappings', 'phases']) {
+        await show(page, view);
+        const table = page.locator(`#panel-${view} [role=treegrid]`).last();
+        for (const row of [0, 2, 3]) {
+          await table.locator('tbody tr:not(.detail)').nth(row).locator('td').first().click();
+          await drawn(page);
+          assert.deepEqual(await state(view), opened(row), view);
+          await table.locator('tbody tr:not(.detail)').nth(row).locator('td').first().click();
+          await drawn(page);
+          assert.deepEqual(await state(view), opened(-1), view);
+        }
+      }
+      // It is the same row in another order.
+      await show(page, 'resident');
+      await rows(page, 'resident').nth(1).locator('td').first().click();
+      const live = page.locator('#panel-resident th button', { hasText: /^Live$/ });
+      await live.click();
+      await live.click();
+      await drawn(page);
+      assert.deepEqual(await state('resident'), opened(2));
+      assert.match(await page.locator('#panel-resident tr.open').textContent(), /999 B/);
+      await page.getByLabel('Filter').fill('nobody');
+      await page.getByText('No site is left by the filter.').waitFor();
+      await page.getByLabel('Filter').fill('');
+      await page.locator('#panel-resident tr.open').waitFor();
+      assert.deepEqual(await state('resident'), opened(2));
+      await show(page, 'threads');
+      assert.equal(await page.locator('#panel-threads [role=grid] tbody tr[data-index]').count(), 4);
+    });
+  });
+
   test('counts the rows that a table of sites has, and the sites in them', async () => {
     altered('ordinary.html', 'shared.html', ({ report }) => {
       report.sites.push({ ...report.sites[0], bytes_allocated: 1 });

@@ -44,10 +44,8 @@ export function showCompare(root: HTMLElement, { compare, version }: CompareDocu
   const place = (frame: ComparedLeak['stack'][0]) =>
     frame.file ? `${frame.file}${frame.line ? `:${frame.line}` : ''}` : baseName(frame.module ?? '');
 
-  const numbers = new Map(compare.leaks.map((leak, number) => [leak, number]));
   const rows = new Rows<ComparedLeak>({
     rows: compare.leaks, label: 'Leaks', sort: '-here',
-    key: (leak) => String(numbers.get(leak)),
     columns: [
       { id: 'verdict', title: 'Verdict', width: '12em', value: (leak) => leak.verdict,
         cell: (leak) => h('span', { class: `tag ${leak.verdict === 'agree' ? 'agree' : leak.expected ? '' : 'definite'}` }, leak.verdict + (leak.expected ? ', expected' : '')) },

@@ -45,7 +45,6 @@ export function showDiff(root: HTMLElement, { diff, version }: DiffDocument, sta
 
   const rows = new Rows<DiffRow>({
     rows: diff.sites, label: 'Sites that changed', sort: '-change',
-    key: (row) => `${row.executable ?? ''} ${row.fingerprint}`,
     columns: [
       { id: 'verdict', title: 'Verdict', width: '7em', value: (row) => row.verdict,
         cell: (row) => h('span', { class: `tag ${row.verdict}` }, row.verdict) },

@@ -31,13 +31,19 @@ export interface TableOptions<T> {
   columns: Column<T>[];
   sort: string;                          // "column", or "-column" for the largest first
   onSort: (sort: string) => void;        // comes back with the rows
-  key: (row: T) => string;               // tells rows apart, also when the table changes
+  key: (row: T) => string;               // tells rows apart, also when the table changes; mostly byPlace()
   detail?: (row: T) => Node;             // what an open row shows below itself
   empty: string;
 }
 
 const PRINTED_ROWS = 100;
 const ROW_HEIGHT = 28;
+
+// A key for rows of a document. What they tell is no key: sites of one function, file and line have one stack in the page.
+export function byPlace<T>(all: readonly T[]): (row: T) => string {
+  const places = new Map(all.map((row, place) => [row, String(place)]));
+  return (row) => places.get(row)!;
+}
 
 interface Row<T> { id: string; original: T }
 interface Item<T> { row: Row<T>; index: number; detail: boolean }
@@ -91,6 +97,8 @@ export class Table<T> {
   setRows(rows: T[], note: string, sort: string): void {
     this.sorting = this.parseSort(sort);
     this.rows = rows.map((original) => ({ id: this.options.key(original), original }));
+    // Of two with one id both would open, and show what the first has. No page of the tests may say this.
+    if (new Set(this.rows.map(({ id }) => id)).size < rows.length) console.error(`${this.options.label}: rows that have one key`);
     for (const { id, original } of this.rows) {
       if (this.details.get(id)?.original !== original) this.details.delete(id);  // it may tell something else now
     }

@@ -5,7 +5,7 @@ import { h, name, type Child } from './dom';
 import { FilterBox } from './filter_box';
 import { matcher } from './stacks';
 import type { State } from './state';
-import { Table, type Column } from './table';
+import { byPlace, Table, type Column } from './table';
 import { plural } from './text';
 
 export function besides(titles: [string, string], rows: [string, Child, Child][]): HTMLElement {
@@ -22,7 +22,6 @@ export interface RowsOptions<T extends Choosable> {
   label: string;
   columns: Column<T>[];
   sort: string;
-  key: (row: T) => string;
   detail: (row: T) => HTMLElement;
   texts: (row: T) => string[];       // what the filter looks at
   verdicts: { [verdict: string]: string };
@@ -49,7 +48,7 @@ export class Rows<T extends Choosable> {
       });
     this.table = new Table<T>({
       label: options.label, columns: options.columns, sort: options.sort,
-      onSort: (sort) => state.set({ sort }), key: options.key, detail: options.detail,
+      onSort: (sort) => state.set({ sort }), key: byPlace(options.rows), detail: options.detail,
       empty: options.rows.length === 0 ? 'There is none.' : 'None is left by the filter.',
     });
     this.element = h('div', {},

@@ -7,7 +7,7 @@ import type { Model, View } from '../model';
 import { plainTable } from '../plain_table';
 import { callerCell, functionCell, placeCell, sentenceOf, shortened } from '../short_name';
 import { stackList } from '../stack_list';
-import { Table } from '../table';
+import { byPlace, Table } from '../table';
 import type { ThemeChoice } from '../theme';
 import { bytes, count, plural, seconds } from '../text';
 import { WholeNote, wholeText } from '../whole_note';
@@ -103,7 +103,7 @@ export class FaultsView implements View {
     if (!sites || sites.length === 0) return [];
     const go = (frame: number) => model.filterBy(frame);
     this.table = new Table<FaultSite>({
-      label: 'Faults by site', sort: '-minor', onSort: (sort) => model.state.set({ sort }), key: (site) => `${site.stack} ${site.allocator} ${site.by_allocator}`,
+      label: 'Faults by site', sort: '-minor', onSort: (sort) => model.state.set({ sort }), key: byPlace(sites),
       columns: [
         { id: 'minor', title: 'Minor', number: true, width: '7em', value: (site) => site.minor, cell: (site) => count(site.minor) },
         { id: 'major', title: 'Major', number: true, width: '7em', value: (site) => site.major, cell: (site) => count(site.major) },

@@ -8,7 +8,7 @@ import { moreText } from '../part_note';
 import { plainTable } from '../plain_table';
 import { callerCell, placeCell } from '../short_name';
 import { stackList } from '../stack_list';
-import { Table, type Column } from '../table';
+import { byPlace, Table, type Column } from '../table';
 import { bytes, plural, seconds } from '../text';
 import { WholeNote } from '../whole_note';
 
@@ -59,7 +59,7 @@ export class LeaksView implements View {
     this.table = new Table<Leak>({
       label: this.title, columns, sort: leads ? '-all' : '-bytes',
       onSort: (sort) => state.set({ sort }),
-      key: (leak) => `${leak.kind} ${leak.fingerprint} ${leak.stack} ${leak.record ?? ''}`,
+      key: byPlace(report.leaks),
       detail: (leak) => h('div', {},
         h('p', {}, `${leak.allocator}, fingerprint `, h('code', {}, leak.fingerprint)),
         stackList(stacks, leak.stack, (frame) => model.filterBy(frame))),

@@ -7,7 +7,7 @@ import type { Model, View } from '../model';
 import { plainTable } from '../plain_table';
 import { callerCell, placeCell } from '../short_name';
 import { stackList } from '../stack_list';
-import { Table } from '../table';
+import { byPlace, Table } from '../table';
 import { bytes, count, plural, seconds, share } from '../text';
 import { WholeNote, wholeText } from '../whole_note';
 
@@ -42,7 +42,7 @@ export class MappingsView implements View {
     // The kernel's own are known; those of malloc's blocks are known of the sample.
     const of = (mapping: Mapping) => (mapping.kind === 'mapped_block' ? figures : { bytes, count });
     this.table = new Table<Mapping>({
-      label: 'Mappings', sort: '-bytes', onSort: (sort) => model.state.set({ sort }), key: (mapping) => `${mapping.kind} ${mapping.stack} ${mapping.file ?? ''}`,
+      label: 'Mappings', sort: '-bytes', onSort: (sort) => model.state.set({ sort }), key: byPlace(mappings),
       columns: [
         { id: 'kind', title: 'Kind', width: '11em', value: (mapping) => mapping.kind, cell: (mapping) => mapping.kind.replace('_', ' ') },
         { id: 'calls', title: 'Calls', number: true, width: '6em', value: (mapping) => mapping.calls, cell: (mapping) => of(mapping).count(mapping.calls) },

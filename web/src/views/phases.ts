@@ -6,7 +6,7 @@ import type { Model, View } from '../model';
 import { plainTable } from '../plain_table';
 import { callerCell } from '../short_name';
 import { stackList } from '../stack_list';
-import { Table, type Column } from '../table';
+import { byPlace, Table, type Column } from '../table';
 import { count, plural, seconds } from '../text';
 import { WholeNote } from '../whole_note';
 
@@ -61,7 +61,7 @@ export class PhasesView implements View {
       id, title, help, number: true, width, value, cell: (phase) => text(value(phase)),
     });
     return new Table<Phase>({
-      label: 'Phases', sort: 'begin', onSort: (sort) => model.state.set({ sort }), key: (phase) => phase.name,
+      label: 'Phases', sort: 'begin', onSort: (sort) => model.state.set({ sort }), key: byPlace(model.report.phases),
       columns: [
         { id: 'phase', names: 'row', title: 'Phase', width: 'auto', value: (phase) => phase.name, cell: (phase) => h('span', { title: phase.name }, name(called(phase.name))) },
         { id: 'begin', title: 'From, to', help: 'Its first begin and its last end', width: '15em', value: (phase) => phase.first_begin.time_s, cell: (phase) => this.chooser(phase) },
@@ -92,7 +92,7 @@ export class PhasesView implements View {
       id, title, help, number: true, width: '7em', value: (pool) => pool[of], cell: (pool) => text(pool[of]),
     });
     return new Table<Pool>({
-      label: 'Pools', sort: '-pool_bytes', onSort: (sort) => model.state.set({ sort }), key: (pool) => `${pool.stack} ${pool.name}`,
+      label: 'Pools', sort: '-pool_bytes', onSort: (sort) => model.state.set({ sort }), key: byPlace(model.report.pools),
       columns: [
         number('pool_bytes', 'Total', 'bytes_allocated', bytes, 'Bytes of the blocks that it gave out'),
         number('pool_live', 'Live', 'live_bytes', bytes), number('pool_peak', 'Peak', 'peak_bytes', bytes),

@@ -5,7 +5,7 @@ import { h, name } from '../dom';
 import type { Model, View } from '../model';
 import { callerCell, placeCell } from '../short_name';
 import { stackList } from '../stack_list';
-import { Table } from '../table';
+import { byPlace, Table } from '../table';
 import { bytes, plural, seconds, share } from '../text';
 import { WholeNote, wholeText } from '../whole_note';
 
@@ -26,7 +26,7 @@ export class ResidentView implements View {
       id, title, help, number: true, width: '8em', value: (site: ResidentSite) => site[id], cell: (site: ResidentSite) => bytes(site[id]),
     });
     this.table = new Table<ResidentSite>({
-      label: 'Resident memory by site', sort: '-resident_bytes', onSort: (sort) => model.state.set({ sort }), key: (site) => `${site.stack} ${site.allocator}`,
+      label: 'Resident memory by site', sort: '-resident_bytes', onSort: (sort) => model.state.set({ sort }), key: byPlace(sites),
       columns: [
         number('resident_bytes', 'Resident', 'Of its live blocks, in memory'), number('live_bytes', 'Live', 'Of its live blocks, in all'),
         number('untouched_bytes', 'Untouched', 'Never written, so without a page'), number('swapped_bytes', 'Swapped', 'In swap'),

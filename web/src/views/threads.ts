@@ -2,7 +2,7 @@ import type { Thread } from '../data';
 import { h, name, type Child } from '../dom';
 import type { Model, View } from '../model';
 import { plainTable } from '../plain_table';
-import { Table, type Column } from '../table';
+import { byPlace, Table, type Column } from '../table';
 import { plural, seconds } from '../text';
 import { WholeNote } from '../whole_note';
 
@@ -27,7 +27,7 @@ export class ThreadsView implements View {
     this.table = new Table<Thread>({
       label: 'Threads', sort: '-bytes_allocated',
       onSort: (sort) => model.state.set({ sort }),
-      key: (thread) => `${thread.tid} ${thread.in_signal_handlers} ${thread.first_time_s}`,
+      key: byPlace(model.report.threads),
       columns: [
         { id: 'tid', title: 'tid', number: true, width: '6em', value: (thread) => thread.tid, cell: (thread) => String(thread.tid) },
         { id: 'name', names: 'row', title: 'Name', width: 'auto', value: (thread) => thread.name,
