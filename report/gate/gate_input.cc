@@ -107,6 +107,7 @@ std::string HowItEnded(const Analysis& analysis) {
     case ProcessInfo::End::kSignal:
       return absl::StrCat("killed by ", words::SignalName(process.end_signal));
     case ProcessInfo::End::kCut:
+      if (process.at_work) return "it is at work still: its end is what would tell";
       return process.has_record ? "it was killed, still runs, or ended in a way that the library "
                                   "does not see, as by a raw exit_group of Go's runtime"
                                 : "it was killed before it had written who it is";

@@ -92,6 +92,9 @@ TEST_F(LiveTraceTest, AReportIsOfWhatWasBeforeItsTraceWasOpened) {
   EXPECT_EQ(added.exit_status, 2);
   EXPECT_THAT(added.err, HasSubstr("its process was at work still"));
   EXPECT_THAT(text, HasSubstr("memtrace leaks " + std::to_string(process_.pid())));
+  const Result check = RunCommand({.arguments = {ToolPath(), "check", trace_}});
+  EXPECT_EQ(check.exit_status, 2);
+  EXPECT_THAT(check.out, HasSubstr("it is at work still"));
   process_.Signal(SIGKILL);
   process_.Wait(10);
   const std::string after = ReportText(trace_);
