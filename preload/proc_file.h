@@ -1,4 +1,5 @@
-// ProcFile: a file of /proc in a mapping of its own, for as long as the object lives.
+// ProcFile: a file of /proc in a mapping of its own, for as long as the object lives. And what a
+// link there says.
 
 #ifndef MEMTRACE_PRELOAD_PROC_FILE_H_
 #define MEMTRACE_PRELOAD_PROC_FILE_H_
@@ -10,6 +11,8 @@
 
 #include "preload/descriptor_table.h"
 #include "preload/own_memory.h"
+#include "preload/sys.h"
+#include "preload/text.h"
 
 namespace memtrace {
 
@@ -35,6 +38,15 @@ class ProcFile {
   size_t size_ = 0;
   long error_ = 0;
 };
+
+// Empty: there is no such link.
+template <size_t kCapacity>
+void ReadProcLink(const char* link, Text<kCapacity>& out) {
+  char buffer[2048];
+  out.Clear();
+  const long bytes = sys::Readlink(link, buffer, sizeof(buffer));
+  if (bytes > 0) out << std::string_view(buffer, static_cast<size_t>(bytes));
+}
 
 }  // namespace memtrace
 

@@ -8,9 +8,8 @@
 #include "format/record_encoder.h"
 #include "format/records.h"
 #include "preload/append_records.h"
-#include "preload/arch/arch.h"
 #include "preload/clock.h"
-#include "preload/mapping_query.h"
+#include "preload/executable_path.h"
 #include "preload/proc_file.h"
 #include "preload/process.h"
 #include "preload/process_identity.h"
@@ -20,26 +19,6 @@ namespace memtrace {
 namespace {
 
 constexpr const char kVersion[] = MEMTRACE_VERSION;
-
-template <size_t kCapacity>
-void ReadLink(const char* path, Text<kCapacity>& out) {
-  char buffer[2048];
-  out.Clear();
-  const long bytes = sys::Readlink(path, buffer, sizeof(buffer));
-  if (bytes > 0) out << std::string_view(buffer, static_cast<size_t>(bytes));
-}
-
-// The file of the program. The link is of the loader where that was called by its name, and leads
-// nowhere where the program came from a mount that is gone.
-void ReadExecutable() {
-  ReadLink("/proc/self/exe", g_process.executable);
-  if (getauxval(AT_BASE) != 0 && g_process.executable.view() != "/") return;
-  Text<8192> path;
-  const uintptr_t headers = getauxval(AT_PHDR);
-  if (headers == 0 || !NameOfMapping(headers & ~(arch::kPageBytes - 1), path)) return;
-  g_process.executable.Clear();
-  g_process.executable << path.view();
-}
 
 // Who gives his process a title (setproctitle) leaves zeros where its arguments were. A single one
 // behind the last argument's own is an empty argument.
@@ -53,8 +32,8 @@ std::string_view WithoutFilling(std::string_view arguments) {
 }  // namespace
 
 void ReadProgram() {
-  ReadExecutable();
-  ReadLink("/proc/self/cwd", g_process.working_directory);
+  ReadExecutablePath(g_process.executable);
+  ReadProcLink("/proc/self/cwd", g_process.working_directory);
 }
 
 void NameProgram(Text<256>& program) {

@@ -31,6 +31,8 @@ void ReadProcess(RecordBody& body, TraceMetadata* out) {
   for (uint64_t n = body.Number(); n > 0 && !body.at_end(); --n) {
     p.command.push_back(RecordText(body, TraceMetadata::kLongestArgument));
   }
+  // The kernel has no path of a program from a mount that is attached nowhere.
+  if (p.executable == "/" && !p.command.empty()) p.executable = p.command.front();
   p.start_realtime_ns = static_cast<int64_t>(std::min(body.Number(), kLatestStart));
   out->start_monotonic_ns = body.Number();
   out->start_ticks = body.Number();

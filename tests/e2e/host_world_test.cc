@@ -66,6 +66,37 @@ TEST(HostWorldTest, AProgramThatTheLoaderIsAskedForHasItsName) {
   EXPECT_THAT(report.at("leaks").dump(), HasSubstr("\"Lose\""));
 }
 
+// Its file is found by what it was called: the kernel says "/".
+TEST(HostWorldTest, AProgramFromADetachedMountHasItsName) {
+  const std::string program = TraceePath("loses_large_blocks");
+  const std::string directory = program.substr(0, program.rfind('/'));
+  TempDir elsewhere;
+  for (const std::string& name : {program, std::string("./loses_large_blocks"),
+                                  std::string("loses_large_blocks"), std::string("nobody")}) {
+    SCOPED_TRACE(name);
+    const bool by_directory = name[0] == '.';
+    TempDir traces;
+    const Result run = RunCommand(Traced(
+        {.arguments = {TraceePath("starts_detached"), program, name},
+         .environment = {{"PATH", "/usr/bin::/nowhere:" + directory}},
+         .directory = by_directory ? directory : elsewhere.path()}, traces.path()));
+    if (run.Outcome() == "exit 77") GTEST_SKIP() << run.err;
+    ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+    Json report;
+    for (const std::string& file : FilesIn(traces.path(), ".mtr")) {
+      const Json one = Report(traces / file);
+      if (one.at("process").at("end") == "exit") report = one;
+    }
+    ASSERT_FALSE(report.is_null());
+    if (name == "nobody") {
+      EXPECT_EQ(report.at("process").at("executable"), "nobody");
+    } else {
+      EXPECT_EQ(report.at("process").at("executable"), program);
+      EXPECT_THAT(report.at("leaks").dump(), HasSubstr("\"Lose\""));
+    }
+  }
+}
+
 // The kernel's peak is that of a process, before an exec as well, and of a vfork child that of its parent.
 TEST(HostWorldTest, TheMemoryOfALargeParentIsNotTheChilds) {
   TempDir traces;
