@@ -30,6 +30,14 @@ void BeginClientEvent(ThreadState& state, const void* block = nullptr) {
   BeginEvent(state, reinterpret_cast<uintptr_t>(block), kEventWords);
 }
 
+// The end of a block that custom blocks are in is an event of an address of its own, whose thread
+// may have no reason to take a stamp there: it has one when this returns, and so its event is
+// behind this one, which has its stamp by then.
+void BeginBlockEvent(ThreadState& state, const void* block = nullptr) {
+  BeginClientEvent(state, block);
+  BeginEpoch();
+}
+
 bool Sampling() { return g_process.config.sample_bytes != 0; }
 
 }  // namespace
@@ -48,7 +56,7 @@ void RecordPoolDestroy(const void* pool, const CallSite& site) {
   const Section section(site.cfa);
   if (!section) return;
   const uint32_t slot = CaptureStack(section.state(), site);
-  BeginClientEvent(section.state());
+  BeginBlockEvent(section.state());
   PutExtended(section.state(), ExtendedType::kPoolDestroy, {AddressOf(pool), slot});
 }
 
@@ -59,7 +67,7 @@ void RecordCustomAlloc(const void* pool, const void* block, size_t bytes, const 
   ThreadState& state = section.state();
   g_heap_territory.Note(reinterpret_cast<uintptr_t>(block), bytes);
   const uint32_t slot = Stopped() ? format::kStoppedSlot : CaptureStack(state, site);
-  BeginClientEvent(state, block);
+  BeginBlockEvent(state, block);
   PutExtended(state, ExtendedType::kCustomAlloc, {AddressOf(block), bytes, AddressOf(pool), slot});
 }
 
@@ -67,7 +75,7 @@ void RecordCustomFree(const void* pool, const void* block) {
   if (block == nullptr || Sampling()) return;
   const Section section;
   if (!section) return;
-  BeginClientEvent(section.state(), block);
+  BeginBlockEvent(section.state(), block);
   PutExtended(section.state(), ExtendedType::kCustomFree, {AddressOf(block), AddressOf(pool)});
 }
 
@@ -75,7 +83,7 @@ void RecordIgnoredBlock(const void* block) {
   if (block == nullptr) return;
   const Section section;
   if (!section) return;
-  BeginClientEvent(section.state(), block);
+  BeginBlockEvent(section.state(), block);
   PutExtended(section.state(), ExtendedType::kIgnoreBlock, {AddressOf(block)});
 }
 

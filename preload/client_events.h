@@ -2,8 +2,9 @@
 //
 // On the event path, in every sense: no lock, no allocation, from any thread in any state.
 // Each event has a time word of its own, so that its order to those of other threads is that of
-// the calls; and the one that is about a block claims the block's address as an allocation
-// does (block_owners.h).
+// the calls; the one that is about a block claims the block's address as an allocation does
+// (block_owners.h), and begins an epoch, for the block may lie in another one
+// (docs/event-order.md).
 //
 // In a process that samples, custom blocks are not recorded.
 

@@ -85,19 +85,43 @@ int64_t ThreadMinorFaults() {
   return sys::Failed(sys::Getrusage(RUSAGE_THREAD, &usage)) ? -1 : usage.ru_minflt;
 }
 
-}  // namespace
+// Before memory comes; 0: nobody takes notice.
+uint64_t TimeOfChange() {
+  return g_watched.load(std::memory_order_relaxed) ? NowNs(CLOCK_MONOTONIC) : 0;
+}
 
-void* OwnMap(size_t bytes, bool touch) {
-  bytes = Up(bytes, arch::kPageBytes);  // as the kernel maps it, and the memory map has it
-  const uint64_t ns = g_watched.load(std::memory_order_relaxed) ? NowNs(CLOCK_MONOTONIC) : 0;
-  void* memory = sys::Mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | (touch ? MAP_POPULATE : 0));
-  if (sys::MmapFailed(memory)) return nullptr;
+void Came(uint64_t ns, void* memory, size_t bytes) {
   sys::NameMapping(memory, bytes, "memtrace");
   CountOwnBytes(static_cast<int64_t>(bytes));
   Note(memory, bytes);
   Tell(ns, memory, bytes, /*came=*/true);
+}
+
+}  // namespace
+
+void* OwnMap(size_t bytes, bool touch) {
+  bytes = Up(bytes, arch::kPageBytes);  // as the kernel maps it, and the memory map has it
+  const uint64_t ns = TimeOfChange();
+  void* memory = sys::Mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | (touch ? MAP_POPULATE : 0));
+  if (sys::MmapFailed(memory)) return nullptr;
+  Came(ns, memory, bytes);
   return memory;
+}
+
+void* OwnMapAligned(size_t bytes, size_t alignment) {
+  bytes = Up(bytes, arch::kPageBytes);
+  const uint64_t ns = TimeOfChange();
+  const size_t room = bytes + alignment - arch::kPageBytes;
+  void* const memory =
+      sys::Mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+  if (sys::MmapFailed(memory)) return nullptr;
+  const auto begin = reinterpret_cast<uintptr_t>(memory), end = begin + room;
+  const uintptr_t at = Up(begin, alignment);
+  if (at != begin) sys::Munmap(memory, at - begin);
+  if (at + bytes != end) sys::Munmap(reinterpret_cast<void*>(at + bytes), end - (at + bytes));
+  Came(ns, reinterpret_cast<void*>(at), bytes);
+  return reinterpret_cast<void*>(at);
 }
 
 void OwnUnmap(void* address, size_t bytes) {

@@ -15,6 +15,8 @@ namespace memtrace {
 // Zeroed, page aligned. Null when the kernel refuses. `touch` takes the page
 // faults now instead of on the event path.
 void* OwnMap(size_t bytes, bool touch);
+// The same, untouched, at a multiple of `alignment`, which is a power of two above a page.
+void* OwnMapAligned(size_t bytes, size_t alignment);
 void OwnUnmap(void* address, size_t bytes);
 
 // The memory that OwnMap() gave out and that is still mapped, and the stack engine's table, as far

@@ -23,10 +23,8 @@ inline constexpr uint32_t kStarting = 1, kStartAwaited = 2;
 struct alignas(arch::kPageBytes) ForkSensitivePage {
   // kRecordStopped: by the program (memtrace_stop()); blocks are still told, without stacks.
   std::atomic<uint32_t> recording{0};
-  // 0 while one thread alone has had events. Then: the table of BlockOwners, which is page
-  // aligned, and in the low bits an epoch. A thread that finds another epoch than at its
-  // last stamp takes one: so that no thread rests between two stamps for long while others
-  // go on, and its events are not taken for older than they are.
+  // 0 while one thread alone has had events. Then: the table of BlockOwners, which is aligned
+  // for that, and in the low bits an epoch, see BeginEpoch().
   std::atomic<uintptr_t> sharing{0};
   // 1: this process's recording has ended. What it forks finds a 0.
   std::atomic<uint32_t> ended{0};
@@ -41,7 +39,19 @@ struct alignas(arch::kPageBytes) ForkSensitivePage {
 };
 static_assert(sizeof(ForkSensitivePage) == arch::kPageBytes);
 extern ForkSensitivePage g_switch;
-inline constexpr uintptr_t kEpochMask = arch::kPageBytes - 1;
+// So many that a thread which rests while others go on does not find the same one again by chance.
+inline constexpr uintptr_t kEpochs = uintptr_t{1} << 21;
+inline constexpr uintptr_t kEpochMask = kEpochs - 1;
+
+// From here on the next event of each thread takes a stamp: what comes behind this is not taken for
+// older than what was before it. Nothing where one thread alone has had events.
+inline void BeginEpoch() {
+  uintptr_t sharing = g_switch.sharing.load(std::memory_order_relaxed);
+  if (sharing == 0) return;
+  const uintptr_t next = (sharing & ~kEpochMask) | ((sharing + 1) & kEpochMask);
+  // If another thread was quicker, its epoch began behind the call as well.
+  g_switch.sharing.compare_exchange_strong(sharing, next);
+}
 
 }  // namespace memtrace
 

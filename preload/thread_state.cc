@@ -56,7 +56,7 @@ bool BeginSharing() {
   if (g_switch.sharing.load(std::memory_order_relaxed) != 0) return true;
   void* table = g_owners.load(std::memory_order_acquire);
   if (table == nullptr) {
-    void* made = OwnMap(BlockOwners::kBytes, /*touch=*/false);
+    void* made = OwnMapAligned(BlockOwners::kBytes, kEpochs);
     if (made == nullptr) return false;
     if (g_owners.compare_exchange_strong(table, made, std::memory_order_acq_rel)) {
       table = made;

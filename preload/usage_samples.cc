@@ -37,11 +37,8 @@ enum class UsageWhen { kIfSparse, kIfCheap, kNow };
 // One thread takes the sample; the others go on.
 bool TakeTurn(uint64_t last, uint64_t now) {
   if (!g_last_sample.compare_exchange_strong(last, now, std::memory_order_relaxed)) return false;
-  uintptr_t sharing = g_switch.sharing.load(std::memory_order_relaxed);
-  if (sharing != 0) {
-    const uintptr_t next = (sharing & ~kEpochMask) | ((sharing + 1) & kEpochMask);
-    g_switch.sharing.compare_exchange_strong(sharing, next, std::memory_order_relaxed);
-  }
+  // No thread rests between two stamps for long while others go on.
+  BeginEpoch();
   return true;
 }
 

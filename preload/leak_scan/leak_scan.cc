@@ -68,11 +68,7 @@ std::string_view WhyNever() {
 
 // From the next event of any thread on, its time is later than this.
 uint64_t TakeInstant(ThreadState& state) {
-  uintptr_t sharing = g_switch.sharing.load(std::memory_order_relaxed);
-  while (sharing != 0) {
-    const uintptr_t next = (sharing & ~kEpochMask) | ((sharing + 1) & kEpochMask);
-    if (g_switch.sharing.compare_exchange_weak(sharing, next)) break;
-  }
+  BeginEpoch();
   state.events_to_stamp = 1;
   const uint64_t instant = g_clock.OrderedNow();
   // A coarse clock may say the same to the next who asks, until its next tick: which comes in 10
