@@ -5,6 +5,7 @@
 
 #include "report/analysis/analyzer_pass.h"
 #include "report/analysis/checked_stacks.h"
+#include "report/analysis/run_end.h"
 #include "report/faults/correlation.h"
 #include "report/model/memory_map.h"
 
@@ -53,15 +54,21 @@ void AnalyzerPass::FillProcess(Analysis* analysis) const {
   process = metadata.process;
   process.pid = reader_->header().pid;
   process.forked = (reader_->header().flags & format::kFileForked) != 0;
-  process.duration_ns = process.last_event_ns = latest_ns_;
+  process.last_event_ns = latest_ns_;
+  const bool tells_end = metadata.end.has_value() || metadata.stopped.has_value();
+  if (!tells_end && (!range_.whole() || interrupted_)) {  // a part was read, and there are later ones
+    process.last_event_ns = std::max(latest_ns_, LastStampNs(*reader_));
+  }
+  process.duration_ns = process.last_event_ns;
   bool events_after_end = false;
   if (metadata.end.has_value()) {
     const uint64_t end = reader_->clock().ToNs(metadata.end->ticks);
     events_after_end = latest_ns_ > end + ClockSlackNs(process.clock);
-    process.duration_ns = std::max(latest_ns_, end);
+    process.duration_ns = std::max(process.duration_ns, end);
   }
   if (metadata.stopped.has_value()) {  // nothing is known from behind that
-    process.duration_ns = std::max(latest_ns_, reader_->clock().ToNs(metadata.stopped->ticks));
+    process.duration_ns =
+        std::max(process.last_event_ns, reader_->clock().ToNs(metadata.stopped->ticks));
   } else {
     process.duration_ns = std::max(process.duration_ns, reader_->live_until_ns());
   }

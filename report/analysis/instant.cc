@@ -7,38 +7,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "format/event_words.h"
+#include "report/analysis/run_end.h"
 #include "report/model/phases.h"
-#include "report/trace/block_payload.h"
-#include "report/trace/event_block.h"
 #include "report/trace/trace_reader.h"
 
 namespace memtrace::report {
-
-namespace {
-
-// The end of the run: of one that did not write it, the latest stamp of its events, or until when
-// it was seen at work.
-uint64_t RunEndNs(const TraceReader& reader) {
-  const ClockMap& clock = reader.clock();
-  uint64_t last = clock.LastNs();
-  if (!reader.metadata().stopped.has_value()) last = std::max(last, reader.live_until_ns());
-  if (reader.metadata().end.has_value())
-    return std::max(last, clock.ToNs(reader.metadata().end->ticks));
-  BlockPayload payload;
-  EventBlock block;
-  for (const ThreadStream& stream : reader.streams()) {
-    if (stream.blocks.empty()) continue;
-    const BlockRef& ref = stream.blocks.back();
-    last = std::max(last, clock.ToNs(ref.clock_ticks & format::kTickMask));
-    if (!ref.open_ended) continue;
-    ReadEventBlock(reader, stream, ref, &payload, &block);
-    if (block.status.ok()) last = std::max(last, clock.ToNs(block.spans.back().ticks));
-  }
-  return last;
-}
-
-}  // namespace
 
 uint64_t Instant::Ns(const TraceReader& reader) const {
   if (!share.has_value()) return ns;

@@ -64,6 +64,13 @@ TEST(AnalyzerTest, OfARunWithoutAnEndAShareIsOfWhatItCameTo) {
   EXPECT_EQ(Analyze(FourSeconds(/*ends=*/false), options).analysis.totals.allocations, 4u);
 }
 
+// Not of the range: it would read as if the process had hung.
+TEST(AnalyzerTest, TheLastEventIsThatOfTheRun) {
+  const Analysis a = Analyze(FourSeconds(/*ends=*/false), RangeOf(0, 2'500'000'000)).analysis;
+  EXPECT_EQ(a.process.last_event_ns, 4'000'000'000u);
+  EXPECT_EQ(a.process.duration_ns, 4'000'000'000u);
+}
+
 TEST(AnalyzerTest, ARangeThatEndsBeforeItBeginsIsRefused) {
   auto reader = Read(FourSeconds());
   EXPECT_FALSE(AnalyzeTrace(**reader, RangeOf(5, 4)).ok());
