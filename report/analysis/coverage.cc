@@ -328,16 +328,18 @@ void AddRecordingNotes(const TraceReader& reader, Analysis* analysis) {
   }
   if (analysis->marks_left_out != 0) {
     const bool one = analysis->marks_left_out == 1;
-    notes.push_back({.text = absl::StrCat(analysis->marks_left_out, one ? " mark" : " marks",
-                                          " behind the first ", analysis->marks.size(),
-                                          one ? " is" : " are",
-                                          " not told: --from TIME has later ones."),
-                     .harmless = true});
+    notes.push_back(
+        {.text = absl::StrCat(analysis->marks_left_out, one ? " mark" : " marks",
+                              " behind the first ", analysis->marks.size(), one ? " is" : " are",
+                              " not told: memtrace report --from TIME has later ones."),
+         .harmless = true,
+         .of_lists = true});
   }
   if (analysis->phases_left_out != 0) {
     notes.push_back({.text = absl::StrCat("The program named more phases than are told apart: ",
                                           analysis->phases_left_out, " of others are not told."),
-                     .harmless = true});
+                     .harmless = true,
+                     .of_lists = true});
   }
   if (metadata.notes_left_out != 0) {
     notes.push_back({absl::StrCat(metadata.notes_left_out, " more notes are in the trace.")});

@@ -45,6 +45,7 @@ struct CoverageNote {
   std::string text;
   std::string without_times = {};  // the text without the times in it; empty: it tells none
   bool harmless = false;           // nothing is missing because of what it says
+  bool of_lists = false;           // it is of what a report lists: a verdict has no such list
 
   // As it is told of several traces together: in times alone those of workers that did the same
   // differ.
@@ -131,10 +132,12 @@ struct Analysis {
   std::vector<LiveBlock> live;          // by address; see LiveBlock
   std::vector<CheckedStack> checked_stacks;
   std::vector<Pool> pools;              // in order of first creation
-  std::vector<Phase> phases;            // of the first 10,000 names
+  std::vector<Phase> phases;            // of the first 10,000 names of the run
   uint64_t phases_left_out = 0;         // begins of others
   std::vector<Mark> marks;              // the first 10,000
   uint64_t marks_left_out = 0;
+  std::vector<NamedMarks> named_marks;  // of the first 10,000 names, also those not in `marks`
+  uint64_t named_marks_left_out = 0;    // marks of others
   std::vector<LeakScan> leak_scans;     // in order; empty: nothing is known of what is reachable
 
   // Sites are judged by the run from `range.from_ns` to here. While memtrace was at work at the

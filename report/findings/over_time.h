@@ -74,6 +74,17 @@ struct Mark {  // memtrace_mark()
   uint64_t live_bytes = 0, live_blocks = 0;
 };
 
+// All marks of one name, however many there are.
+struct NamedMarks {
+  struct Instant {
+    uint64_t time_ns = 0;
+    uint64_t live_bytes = 0;
+  };
+  std::string name;
+  uint64_t times = 0;
+  Instant first, last;
+};
+
 }  // namespace memtrace::report
 
 #endif  // MEMTRACE_REPORT_FINDINGS_OVER_TIME_H_

@@ -134,8 +134,11 @@ std::vector<PhaseMark> MarksOf(const Analysis& analysis) {
       marks.push_back({phase.name, phase.last_end.time_ns, phase.last_end.live_bytes});
     }
   }
-  for (const Mark& mark : analysis.marks) {
-    marks.push_back({mark.name, mark.time_ns, mark.live_bytes});
+  for (const NamedMarks& named : analysis.named_marks) {
+    marks.push_back({named.name, named.first.time_ns, named.first.live_bytes});
+    if (named.times > 1) {
+      marks.push_back({named.name, named.last.time_ns, named.last.live_bytes});
+    }
   }
   std::stable_sort(marks.begin(), marks.end(), [](const PhaseMark& a, const PhaseMark& b) {
     return a.time_ns < b.time_ns;
@@ -395,6 +398,8 @@ class InputReader {
     process.totals[static_cast<size_t>(LeakKind::kUnfreed)] = {analysis.totals.live_bytes,
                                                                analysis.totals.live_blocks};
     process.phases = MarksOf(analysis);
+    process.has_other_phases = analysis.phases_left_out != 0;
+    process.has_other_marks = analysis.named_marks_left_out != 0;
     return process;
   }
 
@@ -433,7 +438,7 @@ class InputReader {
     // it is clean must know.
     if (process->no_evidence.empty()) {
       for (const CoverageNote& note : analysis.coverage.notes) {
-        notes_.Add(input_.processes.size() - 1, process->program, note);
+        if (!note.of_lists) notes_.Add(input_.processes.size() - 1, process->program, note);
       }
     }
     if (analysis.coverage.stops > 0) {

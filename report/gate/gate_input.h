@@ -25,8 +25,8 @@
 
 namespace memtrace::report::gate {
 
-// An instant that the program named (memtrace.h): a mark, or the end of a phase; of one that
-// came several times, the first and the last end.
+// An instant that the program named (memtrace.h): a mark, or the end of a phase. Of those that came
+// several times, the first and the last.
 struct PhaseMark {
   std::string name;
   uint64_t time_ns = 0;
@@ -55,6 +55,8 @@ struct GateProcess {
   render::CxxOperators operators;
   uint64_t duration_ns = 0;  // without memtrace's work at the exit
   std::vector<PhaseMark> phases;  // by time
+  // It named more phases, or marks, than are told apart: what `phases` does not have may be one.
+  bool has_other_phases = false, has_other_marks = false;
 
   bool IsNamed(absl::string_view name) const {
     return name == program || (!called_as.empty() && name == called_as);

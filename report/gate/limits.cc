@@ -5,6 +5,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "report/words/units.h"
 
 namespace memtrace::report::gate {
@@ -16,6 +17,20 @@ bool HoldsFor(const Limit& limit, const std::vector<Limit>& all, const GateProce
   return std::none_of(all.begin(), all.end(), [&](const Limit& other) {
     return !other.program.empty() && process.IsNamed(other.program);
   });
+}
+
+// The names of the limit of which it is not known whether the process has them. One that is known
+// as a phase or as a mark stands for that.
+std::vector<std::string> UnknownNames(const GateProcess& process, const GrowthLimit& limit) {
+  std::vector<std::string> unknown;
+  if (!process.has_other_phases && !process.has_other_marks) return unknown;
+  const auto has = [&](const std::string& name) {
+    return std::ranges::any_of(process.phases,
+                               [&](const PhaseMark& mark) { return mark.name == name; });
+  };
+  if (!has(limit.from)) unknown.push_back(limit.from);
+  if (limit.to != limit.from && !has(limit.to)) unknown.push_back(limit.to);
+  return unknown;
 }
 
 // From the first mark `from` to the last mark `to` behind it, or to itself.
@@ -30,6 +45,15 @@ bool GrowthOf(const GateProcess& process, const GrowthLimit& limit, uint64_t* gr
     return true;
   }
   return false;
+}
+
+std::string WhyUnknown(const GateProcess& process, const std::vector<std::string>& names) {
+  std::vector<absl::string_view> others;
+  if (process.has_other_phases) others.push_back("phases");
+  if (process.has_other_marks) others.push_back("marks");
+  return absl::StrCat("whether ", process.program, " (", process.pid, ") came to ",
+                      absl::StrJoin(names, " and "), " is not known: it gave its ",
+                      absl::StrJoin(others, " and "), " more names than are told apart");
 }
 
 // The same; limits of other phases have nothing to do with it.
@@ -112,17 +136,31 @@ class Finder {
     for (const GrowthLimit& limit : limits) {
       Worst worst(GateExcess::What::kGrowth, limit.most);
       worst.excess().phases = absl::StrCat(limit.from, "..", limit.to);
-      bool passed_both = false;
+      bool may_have_passed_both = false;
+      std::string why_unknown;  // of the first process
+      uint64_t unknown = 0;     // processes
       for (const GateProcess& process : input_.processes) {
         uint64_t growth = 0;
-        if (!process.no_evidence.empty() || !GrowthOf(process, limit, &growth)) continue;
-        passed_both |= limit.program.empty() || process.IsNamed(limit.program);
-        if (HoldsFor(limit, limits, process)) worst.Add(process, growth);
+        if (!process.no_evidence.empty()) continue;
+        const std::vector<std::string> names = UnknownNames(process, limit);
+        if (names.empty() && !GrowthOf(process, limit, &growth)) continue;
+        may_have_passed_both |= limit.program.empty() || process.IsNamed(limit.program);
+        if (!HoldsFor(limit, limits, process)) continue;
+        if (names.empty()) {
+          worst.Add(process, growth);
+        } else if (unknown++ == 0) {
+          why_unknown = WhyUnknown(process, names);
+        }
       }
-      if (!passed_both) {
+      const std::string option =
+          absl::StrCat("--max-growth ", limit.program, limit.program.empty() ? "" : "=",
+                       worst.excess().phases, ": ");
+      if (unknown != 0) {
         missing_->push_back(absl::StrCat(
-            "--max-growth ", limit.program, limit.program.empty() ? "" : "=",
-            worst.excess().phases, ": no ", limit.program.empty() ? "process" : "process of it",
+            option, why_unknown, unknown > 1 ? absl::StrCat(" (and ", unknown - 1, " more)") : ""));
+      } else if (!may_have_passed_both) {
+        missing_->push_back(absl::StrCat(
+            option, "no ", limit.program.empty() ? "process" : "process of it",
             " has these phases or marks, in this order"));
       }
       worst.AddTo(out_);

@@ -40,7 +40,8 @@ std::string ExcessText(const GateExcess& excess);     // a sentence
 
 // Of each limit that was passed, in the order of the policy's. `leaked`: for --max-leaked, the
 // bytes of each process. Limits that hold for none go to `missing`, a sentence each: their program
-// did not run, or no process has their phases.
+// did not run, or no process has their phases. So do those of which it is not known whether a
+// process has their phases.
 std::vector<GateExcess> FindExcesses(const GateInput& input, const GatePolicy& policy,
                                      const std::vector<uint64_t>& leaked, const WrongFrees& frees,
                                      std::vector<std::string>* missing);

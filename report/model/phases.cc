@@ -78,7 +78,7 @@ void PhaseCollector::Add(const ExtendedEvent& event, uint64_t time_ns, const Hea
   if (at == by_name_.end()) {
     if (!begins) return;
     if (phases_.size() >= kMostNames) {
-      ++phases_left_out_;
+      if (time_ns >= begin_ns_) ++phases_left_out_;
       return;
     }
     at = by_name_.emplace(name, phases_.size()).first;
@@ -99,18 +99,30 @@ void PhaseCollector::Add(const ExtendedEvent& event, uint64_t time_ns, const Hea
 }
 
 void PhaseCollector::AddMark(Mark mark) {
+  if (mark.time_ns < begin_ns_) return;
+  AddByName(mark);
   if (marks_.size() >= kMostMarks) {
-    ForgetEarlierMarks();
-    if (marks_.size() >= kMostMarks) {
-      ++marks_left_out_;
-      return;
-    }
+    ++marks_left_out_;
+    return;
   }
   marks_.push_back(std::move(mark));
 }
 
-void PhaseCollector::ForgetEarlierMarks() {
-  std::erase_if(marks_, [this](const Mark& mark) { return mark.time_ns < begin_ns_; });
+// The list has the first marks alone; a limit on growth is between the first and the last.
+void PhaseCollector::AddByName(const Mark& mark) {
+  auto at = marks_by_name_.find(mark.name);
+  if (at == marks_by_name_.end()) {
+    if (named_marks_.size() >= kMostNames) {
+      ++named_marks_left_out_;
+      return;
+    }
+    at = marks_by_name_.emplace(mark.name, named_marks_.size()).first;
+    named_marks_.emplace_back().name = mark.name;
+  }
+  NamedMarks& named = named_marks_[at->second];
+  const NamedMarks::Instant now = {mark.time_ns, mark.live_bytes};
+  if (named.times++ == 0) named.first = now;
+  named.last = now;
 }
 
 void PhaseCollector::End(Named* named, const Phase::Instant& end) {
@@ -141,9 +153,10 @@ void PhaseCollector::Finish(uint64_t end_ns, const HeapCounters& heap, const Usa
     if (named.phase.last_end.time_ns < begin_ns_) continue;
     analysis->phases.push_back(std::move(named.phase));
   }
-  ForgetEarlierMarks();
   analysis->marks = std::move(marks_);
   analysis->marks_left_out = marks_left_out_;
+  analysis->named_marks = std::move(named_marks_);
+  analysis->named_marks_left_out = named_marks_left_out_;
   analysis->phases_left_out = phases_left_out_;
 }
 

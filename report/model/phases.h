@@ -23,7 +23,7 @@ class TraceReader;
 // Collects the events of kPhase, in order.
 class PhaseCollector {
  public:
-  // Marks are told from `begin_ns` on.
+  // Marks are told, and what is left out is counted, from `begin_ns` on.
   explicit PhaseCollector(uint64_t begin_ns) : begin_ns_(begin_ns) {}
 
   // `usage`: the latest sample, of right before the event.
@@ -37,8 +37,8 @@ class PhaseCollector {
   // Writes the state into an archive, or reads it out of one (state/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
-  // Zeroes the figures that phases and marks have of the heap, but keeps both. See
-  // HeapModel::ForgetFigures().
+  // Forgets the marks, which are of the time before the begin, and zeroes the figures that phases
+  // have of the heap, but keeps these. See HeapModel::ForgetFigures().
   void ForgetFigures();
 
  private:
@@ -52,14 +52,17 @@ class PhaseCollector {
   };
   void End(Named* named, const Phase::Instant& end);
   void AddMark(Mark mark);
-  void ForgetEarlierMarks();
+  void AddByName(const Mark& mark);
 
   const uint64_t begin_ns_;
   std::vector<Named> phases_;
   absl::flat_hash_map<std::string, size_t> by_name_;
   std::vector<Mark> marks_;
-  uint64_t marks_left_out_ = 0;   // behind these
-  uint64_t phases_left_out_ = 0;  // begins of more names than there may be
+  std::vector<NamedMarks> named_marks_;
+  absl::flat_hash_map<std::string, size_t> marks_by_name_;
+  uint64_t marks_left_out_ = 0;        // behind the list
+  uint64_t named_marks_left_out_ = 0;  // of more names than there may be
+  uint64_t phases_left_out_ = 0;       // begins of more names than there may be
   size_t open_ = 0;
 };
 

@@ -46,9 +46,12 @@ void Timeline::Fold(Archive& archive) {
 
 template <typename Archive>
 void PhaseCollector::Fold(Archive& archive) {
-  archive(phases_, by_name_, marks_, open_, marks_left_out_, phases_left_out_);
-  archive.Check(phases_.size() <= kMostNames && marks_.size() <= kMostMarks);
+  archive(phases_, by_name_, marks_, named_marks_, marks_by_name_, open_, marks_left_out_,
+          named_marks_left_out_, phases_left_out_);
+  archive.Check(phases_.size() <= kMostNames && marks_.size() <= kMostMarks &&
+                named_marks_.size() <= kMostNames);
   for (const auto& [name, at] : by_name_) archive.Check(at < phases_.size());
+  for (const auto& [name, at] : marks_by_name_) archive.Check(at < named_marks_.size());
 }
 
 void PhaseCollector::ForgetFigures() {
@@ -66,8 +69,10 @@ void PhaseCollector::ForgetFigures() {
     phase.allocations = phase.frees = phase.bytes_allocated = 0;
     phase.growth_bytes = phase.growth_blocks = phase.largest_growth_bytes = 0;
   }
-  for (Mark& mark : marks_) mark.live_bytes = mark.live_blocks = 0;
-  marks_left_out_ = phases_left_out_ = 0;
+  marks_.clear();
+  named_marks_.clear();
+  marks_by_name_.clear();
+  marks_left_out_ = named_marks_left_out_ = phases_left_out_ = 0;
 }
 
 template <typename Archive>

@@ -99,6 +99,41 @@ TEST(CheckTest, LimitsAreOfEachProcess) {
   EXPECT_EQ(status({"--fail-on", "none", "--max-growth", "a..b=0"}), 2) << "no such phases";
 }
 
+// A report lists ten thousand marks.
+TEST(CheckTest, GrowthCountsBehindTheMarksThatAReportLists) {
+  TempDir directory;
+  const std::string program = Compile(directory, "turns", R"(#include <memtrace.h>
+#include <stdio.h>
+#include <stdlib.h>
+static void* volatile kept;
+int main(int argc, char** argv) {
+  (void)argv;
+  for (int i = 0; i < 12000; ++i) {
+    char name[32] = "turn";
+    if (argc > 1) snprintf(name, sizeof(name), "turn %d", i);
+    memtrace_mark(name);
+    if (i >= 11000) kept = malloc(1000);
+  }
+  return 0;
+}
+)", {"-I" + SourcePath("include")});
+  const auto check = [&](const std::string& limit, const Words& words) {
+    Words options = {"--run", "--fail-on", "none", "--max-growth", limit, "--", program};
+    options.insert(options.end(), words.begin(), words.end());
+    return Check(options);
+  };
+  const Result turns = check("turn..turn=0", {});
+  EXPECT_EQ(turns.exit_status, 1) << turns.out << turns.err;
+  EXPECT_THAT(turns.out, HasSubstr("in turn..turn, at most 0 bytes"));
+  EXPECT_THAT(turns.out, Not(HasSubstr("--from")));
+  EXPECT_EQ(check("turn..turn=999000", {}).exit_status, 0);
+  const Result names = check("turn 11100..turn 11900=1M", {"names"});
+  EXPECT_EQ(names.exit_status, 2) << names.out << names.err;
+  EXPECT_THAT(names.out, HasSubstr("its marks more names than are told apart"));
+  EXPECT_THAT(names.out, Not(HasSubstr("no process")));
+  EXPECT_EQ(check("turn 1..turn 9900=0", {"names"}).exit_status, 0);
+}
+
 // glibc notices only some.
 TEST(CheckTest, ADoubleFreeFails) {
   TempDir directory;

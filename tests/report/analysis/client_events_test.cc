@@ -171,15 +171,17 @@ TEST(PhasesTest, TheFirstTenThousandAreTold) {
   ASSERT_EQ(whole.analysis.marks.size(), 10'000u);
   EXPECT_EQ(whole.analysis.marks.back().name, "9999");
   EXPECT_EQ(whole.analysis.marks_left_out, 2000u);
+  EXPECT_EQ(whole.analysis.named_marks.size(), 10'000u);
+  EXPECT_EQ(whole.analysis.named_marks_left_out, 2000u);
   EXPECT_EQ(whole.analysis.phases.size(), 10'000u);
   EXPECT_EQ(whole.analysis.phases_left_out, 3u);
   const auto has_note = [&](const char* text) {
     return std::ranges::any_of(whole.analysis.coverage.notes, [&](const CoverageNote& note) {
-      return note.text == text && note.harmless;
+      return note.text == text && note.harmless && note.of_lists;
     });
   };
-  EXPECT_TRUE(has_note("2000 marks behind the first 10000 are not told: --from TIME has later "
-                       "ones."));
+  EXPECT_TRUE(has_note("2000 marks behind the first 10000 are not told: memtrace report --from "
+                       "TIME has later ones."));
   EXPECT_TRUE(has_note("The program named more phases than are told apart: 3 of others are not "
                        "told."));
   AnalyzeOptions options;
@@ -188,6 +190,41 @@ TEST(PhasesTest, TheFirstTenThousandAreTold) {
   ASSERT_EQ(later.analysis.marks.size(), 7000u);
   EXPECT_EQ(later.analysis.marks.front().name, "5000");
   EXPECT_EQ(later.analysis.marks_left_out, 0u);
+  EXPECT_EQ(later.analysis.named_marks.size(), 7000u);
+  EXPECT_EQ(later.analysis.named_marks_left_out, 0u);
+  EXPECT_EQ(later.analysis.phases.size(), 10'000u) << "those are of the whole run";
+  EXPECT_EQ(later.analysis.phases_left_out, 3u);
+  options.from_name = "phase:10001";
+  EXPECT_EQ(program.Analyzed(options).analysis.phases_left_out, 2u) << "one began before the range";
+}
+
+// Between the first and the last one is what grew.
+TEST(PhasesTest, TheLastMarkOfANameIsKeptHoweverManyThereAre) {
+  ClientProgram program;
+  program.Malloc(0x10000, 100).Phase(PhaseEdge::kMark, "turn").Phase(PhaseEdge::kMark, "once");
+  for (int i = 0; i < 12'000; ++i) program.Phase(PhaseEdge::kMark, "turn");
+  const uint64_t middle = program.now();
+  program.Phase(PhaseEdge::kMark, "turn").Malloc(0x20000, 7).Phase(PhaseEdge::kMark, "turn");
+  const AnalyzedTrace whole = program.Analyzed();
+  EXPECT_EQ(whole.analysis.marks_left_out, 2004u);
+  EXPECT_EQ(whole.analysis.named_marks_left_out, 0u);
+  ASSERT_EQ(whole.analysis.named_marks.size(), 2u);
+  const NamedMarks& turn = whole.analysis.named_marks[0];
+  EXPECT_EQ(turn.name, "turn");
+  EXPECT_EQ(turn.times, 12'003u);
+  EXPECT_EQ(turn.first.time_ns, 2000u);
+  EXPECT_EQ(turn.first.live_bytes, 100u);
+  EXPECT_EQ(turn.last.time_ns, program.now());
+  EXPECT_EQ(turn.last.live_bytes, 107u);
+  const NamedMarks& once = whole.analysis.named_marks[1];
+  EXPECT_EQ(once.times, 1u);
+  EXPECT_EQ(once.first.time_ns, once.last.time_ns);
+  AnalyzeOptions options;
+  options.range.from_ns = middle + 1;
+  const AnalyzedTrace later = program.Analyzed(options);
+  ASSERT_EQ(later.analysis.named_marks.size(), 1u);
+  EXPECT_EQ(later.analysis.named_marks[0].times, 2u);
+  EXPECT_EQ(later.analysis.named_marks[0].first.time_ns, middle + 1000);
 }
 
 }  // namespace

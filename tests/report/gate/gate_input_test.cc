@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/files.h"
+#include "tests/report/client_program.h"
 #include "tests/report/trace_builder.h"
 #include "tests/temp_dir.h"
 
@@ -57,6 +59,53 @@ TEST(GateInputTest, NotesOfAProgramThatDifferInTheirTimesAreOne) {
   EXPECT_THAT(notes, testing::ElementsAre(
                          testing::StartsWith("helper: The program gave up rights by setuid at 0.007 s: the trace went on"),
                          testing::StartsWith("server: The program gave up rights by setuid: the trace went on")));
+}
+
+GateProcess ReadProcess(ClientProgram* program) {
+  TempDir directory;
+  WriteFile(directory / "app.mtr", program->Bytes());
+  const auto set = FindTraces({directory / "app.mtr"});
+  EXPECT_TRUE(set.ok()) << set.status();
+  GatePolicy policy;
+  policy.fail_on = LeakKindSet::Of(LeakKind::kUnfreed);
+  TreeAnalysis tree;
+  GateInput input = ReadTraces(*set, policy, {}, [](double) {}, &tree);
+  EXPECT_EQ(input.processes.size(), 1u);
+  return input.processes.empty() ? GateProcess() : input.processes[0];
+}
+
+TEST(GateInputTest, TheLastOfManyMarksIsKnown) {
+  ClientProgram program;
+  for (uint64_t i = 0; i < 12'000; ++i) {
+    program.Phase(format::PhaseEdge::kMark, "turn");
+    if (i >= 11'000) program.Malloc(0x10000 + i * 64, 8);
+  }
+  const GateProcess process = ReadProcess(&program);
+  EXPECT_EQ(process.no_evidence, "");
+  ASSERT_EQ(process.phases.size(), 2u);
+  EXPECT_EQ(process.phases[0].live_bytes, 0u);
+  EXPECT_EQ(process.phases[1].live_bytes, 999u * 8);
+  EXPECT_FALSE(process.has_other_phases || process.has_other_marks);
+  EXPECT_THAT(process.notes, testing::IsEmpty()) << "no list is shown, and the limit has all";
+}
+
+TEST(GateInputTest, MoreNamesThanAreToldApartAreKnownToBeThere) {
+  ClientProgram program;
+  for (int i = 0; i < 10'001; ++i) program.Phase(format::PhaseEdge::kMark, absl::StrCat("m", i));
+  const GateProcess marks = ReadProcess(&program);
+  EXPECT_EQ(marks.phases.size(), 10'000u);
+  EXPECT_TRUE(marks.has_other_marks);
+  EXPECT_FALSE(marks.has_other_phases);
+  ClientProgram other;
+  for (int i = 0; i < 10'001; ++i) {
+    const std::string name = absl::StrCat("p", i);
+    other.Phase(format::PhaseEdge::kBegin, name).Phase(format::PhaseEdge::kEnd, name);
+  }
+  const GateProcess phases = ReadProcess(&other);
+  EXPECT_EQ(phases.phases.size(), 10'000u);
+  EXPECT_TRUE(phases.has_other_phases);
+  EXPECT_FALSE(phases.has_other_marks);
+  EXPECT_THAT(phases.notes, testing::IsEmpty());
 }
 
 Site LiveBetween(uint64_t blocks, uint64_t first_ns, uint64_t last_ns) {

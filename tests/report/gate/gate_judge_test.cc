@@ -447,6 +447,38 @@ TEST(JudgeTest, GrowthIsFromTheFirstMarkToTheLast) {
   EXPECT_EQ(gate.Judge().exit_code(), 2) << "no process of it passed there";
 }
 
+TEST(JudgeTest, AGrowthBetweenNamesThatAreNotToldApartIsNotKnown) {
+  MadeUpGate gate;
+  const uint32_t app = gate.AddProcess("app");
+  gate.input.processes[app].phases = {{"turn", 1, 100}, {"turn", 2, 100}};
+  gate.input.processes[app].has_other_marks = true;
+  gate.policy.max_growth = {{"", "turn", "turn", 0}};
+  EXPECT_EQ(gate.Judge().exit_code(), 0) << "these are told";
+  gate.policy.max_growth = {{"", "turn", "m12000", 0}};
+  const auto reason = [&] {
+    EXPECT_EQ(gate.Judge().exit_code(), 2);
+    EXPECT_EQ(gate.result.missing_evidence.size(), 1u);
+    return gate.result.missing_evidence.empty() ? "" : gate.result.missing_evidence[0].why;
+  };
+  EXPECT_EQ(reason(),
+            "--max-growth turn..m12000: whether app (41) came to m12000 is not known: it gave its "
+            "marks more names than are told apart");
+  gate.policy.max_growth = {{"app", "m1", "m2", 0}};
+  gate.input.processes[app].has_other_phases = true;
+  EXPECT_EQ(reason(),
+            "--max-growth app=m1..m2: whether app (41) came to m1 and m2 is not known: it gave its "
+            "phases and marks more names than are told apart");
+  // That another process came to both says nothing of it.
+  gate.input.processes[gate.AddProcess("other")].phases = {{"m1", 1, 100}, {"m2", 2, 100}};
+  gate.policy.max_growth = {{"", "m1", "m2", 0}};
+  EXPECT_THAT(reason(), HasSubstr("whether app (41) came to m1 and m2 is not known"));
+  gate.policy.max_growth = {{"other", "m1", "m2", 0}};
+  EXPECT_EQ(gate.Judge().exit_code(), 0);
+  gate.input.processes[gate.AddProcess("app")].has_other_marks = true;
+  gate.policy.max_growth = {{"", "m2", "m1", 0}, {"app", "m2", "m1", 0}};
+  EXPECT_THAT(reason(), HasSubstr("more names than are told apart (and 1 more)"));
+}
+
 TEST(JudgeTest, WhatPerlDoesNotFreeHasANote) {
   constexpr uint32_t kPerl = 4;
   MadeUpGate gate;

@@ -13,6 +13,7 @@
 
 #include "report/index/analysis_codec.h"
 #include "report/state/packed_values.h"
+#include "tests/report/client_program.h"
 #include "tests/report/history.h"
 #include "tests/report/random_trace.h"
 #include "tests/report/test_util.h"
@@ -201,6 +202,40 @@ TEST(PassStateTest, AnswersAreTheSameForOrderlyHistories) {
     stamps.stamp_changes_of_owner = random() % 2 == 0;
     ExpectSameAnswers(TraceOf(actions, stamps, random), actions.back().time_ns, 6, random);
     if (testing::Test::HasFailure()) FAIL() << "round " << round;
+  }
+}
+
+// What a report leaves out of them is counted from where the range begins.
+TEST(PassStateTest, AnswersAreTheSameForMoreNamesThanAreToldApart) {
+  ClientProgram program;
+  const auto turns = [&](int from, int to) {
+    for (int i = from; i < to; ++i) {
+      const std::string name = std::to_string(i);
+      program.Phase(format::PhaseEdge::kMark, name).Phase(format::PhaseEdge::kBegin, name);
+      program.Phase(format::PhaseEdge::kEnd, name).Phase(format::PhaseEdge::kMark, "turn");
+      program.Malloc(0x10000 + static_cast<uint64_t>(i) * 64, 8);
+    }
+  };
+  turns(0, 10'500);
+  const uint64_t first = program.now();
+  turns(10'500, 12'000);
+  const uint64_t duration = program.now();
+  const std::string bytes = program.Bytes();
+  States states(7000);
+  WholeWithStates(bytes, &states);
+  for (const auto& [from, to] : {std::pair(uint64_t{0}, first), {first / 2, first},
+                                 {first / 2, UINT64_MAX}, {first, UINT64_MAX},
+                                 {duration - 1'000'000, duration - 1000}}) {
+    AnalyzeOptions options;
+    options.jobs = 1;
+    options.range = {from, to};
+    const AnalyzedTrace plain = Analyze(bytes, options);
+    const int given = states.given;
+    options.source = &states;
+    const AnalyzedTrace answer = Analyze(bytes, options);
+    EXPECT_EQ(states.given, given + 1) << from;
+    EXPECT_TRUE(index::EncodeTrace(plain) == index::EncodeTrace(answer))
+        << from << " to " << to << Differences(plain, answer);
   }
 }
 
