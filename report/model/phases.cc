@@ -125,11 +125,21 @@ void PhaseCollector::AddByName(const Mark& mark) {
   named.last = now;
 }
 
+void PhaseCollector::Named::BeginWithOpen() {
+  if (open.empty()) return;  // the next begin is the first
+  phase.first_begin = open.front();
+  phase.last_begin = open.back();
+}
+
 void PhaseCollector::End(Named* named, const Phase::Instant& end) {
   const Phase::Instant begin = named->open.back();
   named->open.pop_back();
   --open_;
   Phase& phase = named->phase;
+  if (end.time_ns < begin_ns_) {
+    --phase.times;
+    return named->BeginWithOpen();
+  }
   const bool is_first = phase.first_end.time_ns == 0;
   if (is_first) phase.first_end = end;
   phase.last_end = end;
@@ -150,7 +160,7 @@ void PhaseCollector::Finish(uint64_t end_ns, const HeapCounters& heap, const Usa
   for (Named& named : phases_) {
     named.phase.open = named.open.size();
     while (!named.open.empty()) End(&named, At(end_ns, heap, usage));
-    if (named.phase.last_end.time_ns < begin_ns_) continue;
+    if (named.phase.times == 0) continue;
     analysis->phases.push_back(std::move(named.phase));
   }
   analysis->marks = std::move(marks_);

@@ -23,7 +23,8 @@ class TraceReader;
 // Collects the events of kPhase, in order.
 class PhaseCollector {
  public:
-  // Marks are told, and what is left out is counted, from `begin_ns` on.
+  // Of phases those times are told that end at `begin_ns` or later; marks are told, and what is left
+  // out is counted, from there on.
   explicit PhaseCollector(uint64_t begin_ns) : begin_ns_(begin_ns) {}
 
   // `usage`: the latest sample, of right before the event.
@@ -37,8 +38,8 @@ class PhaseCollector {
   // Writes the state into an archive, or reads it out of one (state/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
-  // Forgets the marks, which are of the time before the begin, and zeroes the figures that phases
-  // have of the heap, but keeps these. See HeapModel::ForgetFigures().
+  // At a time before the begin: forgets the marks and what has ended, and zeroes the figures that
+  // open phases have of the heap. See HeapModel::ForgetFigures().
   void ForgetFigures();
 
  private:
@@ -49,6 +50,8 @@ class PhaseCollector {
   struct Named {
     Phase phase;
     std::vector<Phase::Instant> open;  // the latest begin is the first to end
+    // What had ended is not told.
+    void BeginWithOpen();
   };
   void End(Named* named, const Phase::Instant& end);
   void AddMark(Mark mark);

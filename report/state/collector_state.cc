@@ -1,6 +1,7 @@
 // The state of what the analyzer has beside the heap model: see model_state.cc.
 
 #include <set>
+#include <utility>
 
 #include "report/faults/fault_matcher.h"
 #include "report/faults/faults.h"
@@ -55,19 +56,16 @@ void PhaseCollector::Fold(Archive& archive) {
 }
 
 void PhaseCollector::ForgetFigures() {
-  const auto forget = [](Phase::Instant& instant) {
-    instant.live_bytes = instant.live_blocks = 0;
-    instant.allocations = instant.frees = instant.bytes_allocated = 0;
-  };
   for (Named& named : phases_) {
-    for (Phase::Instant& instant : named.open) forget(instant);
-    Phase& phase = named.phase;
-    for (Phase::Instant* instant :
-         {&phase.first_begin, &phase.first_end, &phase.last_begin, &phase.last_end}) {
-      forget(*instant);
+    for (Phase::Instant& instant : named.open) {
+      instant.live_bytes = instant.live_blocks = 0;
+      instant.allocations = instant.frees = instant.bytes_allocated = 0;
     }
-    phase.allocations = phase.frees = phase.bytes_allocated = 0;
-    phase.growth_bytes = phase.growth_blocks = phase.largest_growth_bytes = 0;
+    Phase begun;
+    begun.name = std::move(named.phase.name);
+    begun.times = named.open.size();
+    named.phase = std::move(begun);
+    named.BeginWithOpen();
   }
   marks_.clear();
   named_marks_.clear();

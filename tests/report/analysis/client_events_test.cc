@@ -161,6 +161,28 @@ TEST(PhasesTest, SelectARange) {
   EXPECT_EQ(t.analysis.marks[0].name, "in it");
 }
 
+// What ended before the range is none of its times.
+TEST(PhasesTest, ArePartsOfARange) {
+  ClientProgram program;
+  program.Phase(PhaseEdge::kBegin, "turn").Malloc(0x10000, 1).Phase(PhaseEdge::kEnd, "turn");
+  program.Phase(PhaseEdge::kBegin, "turn").Phase(PhaseEdge::kBegin, "turn");
+  program.Phase(PhaseEdge::kEnd, "turn").Phase(PhaseEdge::kMark, "here");
+  program.Malloc(0x20000, 50).Phase(PhaseEdge::kEnd, "turn");
+  program.Phase(PhaseEdge::kBegin, "turn").Malloc(0x30000, 7).Phase(PhaseEdge::kEnd, "turn");
+  AnalyzeOptions options;
+  options.from_name = "mark:here";
+  const AnalyzedTrace t = program.Analyzed(options);
+  ASSERT_EQ(t.analysis.phases.size(), 1u);
+  const Phase& turn = t.analysis.phases[0];
+  EXPECT_EQ(turn.times, 2u) << "the outer one of the second two, and the last";
+  EXPECT_EQ(turn.allocations, 2u);
+  EXPECT_EQ(turn.bytes_allocated, 57u);
+  EXPECT_EQ(turn.first_begin.time_ns, 4000u);
+  EXPECT_EQ(turn.last_begin.time_ns, 10'000u);
+  EXPECT_EQ(turn.first_end.time_ns, 9000u);
+  EXPECT_EQ(turn.total_ns, 7000u);
+}
+
 // What is left out is counted, and a later begin has later ones.
 TEST(PhasesTest, TheFirstTenThousandAreTold) {
   ClientProgram program;

@@ -213,9 +213,12 @@ TEST(PassStateTest, AnswersAreTheSameForMoreNamesThanAreToldApart) {
       const std::string name = std::to_string(i);
       program.Phase(format::PhaseEdge::kMark, name).Phase(format::PhaseEdge::kBegin, name);
       program.Phase(format::PhaseEdge::kEnd, name).Phase(format::PhaseEdge::kMark, "turn");
+      program.Phase(format::PhaseEdge::kBegin, "step");
       program.Malloc(0x10000 + static_cast<uint64_t>(i) * 64, 8);
+      program.Phase(format::PhaseEdge::kEnd, "step");
     }
   };
+  program.Phase(format::PhaseEdge::kBegin, "all");
   turns(0, 10'500);
   const uint64_t first = program.now();
   turns(10'500, 12'000);
