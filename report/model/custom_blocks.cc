@@ -60,7 +60,7 @@ void CustomBlocks::Erase(Blocks::iterator block) {
   blocks_.erase(block);
 }
 
-std::vector<CustomBlocks::Key> CustomBlocks::BlocksIn(uint64_t begin, uint64_t end) {
+std::vector<CustomBlocks::Key> CustomBlocks::BlocksIn(uint64_t begin, uint64_t end) const {
   std::vector<Key> keys;
   for (auto at = blocks_.lower_bound(Key{begin, 0}); at != blocks_.end(); ++at) {
     if (at->first.address >= end) break;
@@ -70,10 +70,23 @@ std::vector<CustomBlocks::Key> CustomBlocks::BlocksIn(uint64_t begin, uint64_t e
   return keys;
 }
 
-std::vector<CustomBlocks::Key> CustomBlocks::BlocksOf(uint64_t pool_address) const {
-  const auto at = by_address_.find(pool_address);
-  if (at == by_address_.end()) return {};
-  return {at->second.blocks.rbegin(), at->second.blocks.rend()};
+std::vector<CustomBlocks::Key> CustomBlocks::WithBlocksIn(Blocks::const_iterator block) const {
+  std::vector<Key> keys = BlocksIn(block->first.address, EndOf(block->second.held));
+  // Older ones at its address are not in it; they are the last.
+  while (keys.back() < block->first) keys.pop_back();
+  return keys;
+}
+
+std::vector<CustomBlocks::Key> CustomBlocks::WithBlocksOf(uint64_t pool_address) const {
+  const auto pool = by_address_.find(pool_address);
+  if (pool == by_address_.end()) return {};
+  absl::btree_set<Key> keys;
+  for (const Key& key : pool->second.blocks) {
+    const auto block = blocks_.find(key);
+    if (block == blocks_.end() || keys.contains(key)) continue;  // came with one that it lies in
+    for (const Key& inner : WithBlocksIn(block)) keys.insert(inner);
+  }
+  return {keys.rbegin(), keys.rend()};
 }
 
 uint32_t CustomBlocks::PoolAt(uint64_t address) {

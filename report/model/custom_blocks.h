@@ -71,8 +71,10 @@ class CustomBlocks {
   Blocks::iterator Insert(const Block& block);
   void Erase(Blocks::iterator block);
   // The blocks that begin and end in [begin, end); one that lies in another comes before that one.
-  std::vector<Key> BlocksIn(uint64_t begin, uint64_t end);
-  std::vector<Key> BlocksOf(uint64_t pool_address) const;
+  std::vector<Key> BlocksIn(uint64_t begin, uint64_t end) const;
+  // A block, or the blocks of a pool, with all that end with them; in the same order.
+  std::vector<Key> WithBlocksIn(Blocks::const_iterator block) const;
+  std::vector<Key> WithBlocksOf(uint64_t pool_address) const;
 
   // Index in pools() of what is at `address`; made without a name when it is not known.
   uint32_t PoolAt(uint64_t address);

@@ -544,6 +544,8 @@ class HeapModel {
   CustomBlocks& custom();  // made when it is first asked for
   void EndBlocksIn(const HeldBlock& block, size_t stream, uint64_t time);
   void EndCustom(CustomBlocks::Blocks::iterator block, size_t stream, uint64_t time);
+  void EndTogether(const std::vector<CustomBlocks::Key>& keys, size_t stream, uint64_t time);
+  void CountCustomFree(CustomBlocks::Blocks::iterator block, size_t stream, uint64_t time);
   // Takes the bytes of `block`, which is new in `holder`, off the site and the thread of that.
   void TakeBytes(const HeldBlock& holder, CustomBlocks::Block* block);
   // The most that `site` held, to be set again once it has back, in the midst of an event, what lay

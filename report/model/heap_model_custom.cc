@@ -96,22 +96,38 @@ void HeapModel::CustomAlloc(size_t stream, const HeapAlloc& alloc, uint64_t pool
 
 // Ends what is in it, then the block itself.
 void HeapModel::EndCustom(CustomBlocks::Blocks::iterator at, size_t stream, uint64_t time) {
-  const CustomBlocks::Key key = at->first;
-  const HeldBlock held = at->second.held;
-  const bool counted = !held.has(HeldBlock::kUncounted);
-  HeapSite::Highest before;
-  if (counted) before = HighestBefore(sites_[held.site]);
-  for (const CustomBlocks::Key& inner :
-       custom_->BlocksIn(key.address, key.address + std::max<uint64_t>(held.size(), 1))) {
-    if (inner <= key) continue;
-    EndCustom(custom_->blocks().find(inner), stream, time);
+  EndTogether(custom_->WithBlocksIn(at), stream, time);
+}
+
+// `keys` have with each block all that lie in it, innermost first. They end at one instant: what a
+// block has back meanwhile from those in it was at no moment its site's own.
+void HeapModel::EndTogether(const std::vector<CustomBlocks::Key>& keys, size_t stream,
+                            uint64_t time) {
+  CustomBlocks::Blocks& blocks = custom_->blocks();
+  if (keys.size() == 1) return CountCustomFree(blocks.find(keys[0]), stream, time);
+  absl::flat_hash_map<uint32_t, HeapSite::Highest> before;  // by site
+  for (const CustomBlocks::Key& key : keys) {
+    const CustomBlocks::Block& block = blocks.find(key)->second;
+    if (block.held.has(HeldBlock::kUncounted)) continue;
+    before.try_emplace(block.held.site, HighestBefore(sites_[block.held.site]));
+    if (block.taken_bytes == 0) continue;
+    before.try_emplace(block.taken_site, HighestBefore(sites_[block.taken_site]));
   }
-  if (counted) sites_[held.site].set_highest(before);
-  at = custom_->blocks().find(key);
+  for (const CustomBlocks::Key& key : keys) CountCustomFree(blocks.find(key), stream, time);
+  for (const auto& [site, highest] : before) {
+    sites_[site].set_highest(highest);
+    sites_[site].KeepHighest();
+  }
+}
+
+// Of the block alone.
+void HeapModel::CountCustomFree(CustomBlocks::Blocks::iterator at, size_t stream, uint64_t time) {
   const CustomBlocks::Block block = at->second;
   custom_->Erase(at);
+  const HeldBlock& held = block.held;
+  const bool counted = !held.has(HeldBlock::kUncounted);
   const uint64_t size = held.size();
-  if (options_.watch != nullptr) options_.watch->Ended(key.address, true, held.time_ns, time);
+  if (options_.watch != nullptr) options_.watch->Ended(held.address(), true, held.time_ns, time);
   HeapThread& thread = threads_[stream];
   if (counted || InRange(time)) {
     thread.last_time_ns = std::max(thread.last_time_ns, time);
@@ -172,10 +188,7 @@ void HeapModel::EndBlocksIn(const HeldBlock& block, size_t stream, uint64_t time
   const bool counted = !block.has(HeldBlock::kUncounted);
   HeapSite::Highest before;
   if (counted) before = HighestBefore(site);
-  for (const CustomBlocks::Key& inner : in_it) {
-    const auto at = custom_->blocks().find(inner);
-    if (at != custom_->blocks().end()) EndCustom(at, stream, time);
-  }
+  EndTogether(in_it, stream, time);
   if (counted) site.set_highest(before);
 }
 
@@ -256,10 +269,7 @@ void HeapModel::CreatePool(size_t stream, uint64_t pool, std::string_view name, 
 
 void HeapModel::DestroyPool(size_t stream, uint64_t pool, uint64_t time) {
   CustomBlocks& custom = this->custom();
-  for (const CustomBlocks::Key& key : custom.BlocksOf(pool)) {
-    const auto at = custom.blocks().find(key);
-    if (at != custom.blocks().end()) EndCustom(at, stream, time);
-  }
+  EndTogether(custom.WithBlocksOf(pool), stream, time);
   custom.ForgetPool(pool);
 }
 

@@ -324,6 +324,48 @@ TEST(CustomBlocksTest, TheSiteOfTheirHolderIsAsHighAsItWasWithoutThem) {
   EXPECT_EQ(SiteAt(t, ClientProgram::kReallocPc).live_bytes, 1100u);
 }
 
+// What a block gives back to one that ends in the same event is at no moment that one's own.
+TEST(CustomBlocksTest, TheSiteInTheMiddleIsAsHighAsItWasWithoutThem) {
+  constexpr uint64_t kOther = kPool + 8;
+  // Outer blocks of site kPoolPc: one of 10000 that gives out 9900, and 50 of 100.
+  const auto nest = [](ClientProgram& program, uint64_t of_first, uint64_t of_inner,
+                       uint64_t of_others) {
+    program.Malloc(kArena, 20000).CreatePool(kPool, "p").CreatePool(kOther, "q");
+    program.PoolAlloc(of_first, kArena + 8000, 10000);
+    program.Tell(format::ExtendedType::kCustomAlloc, {kArena + 8010, 9900, of_inner, 3});
+    for (uint64_t i = 0; i < 50; ++i) program.PoolAlloc(of_others, kArena + i * 100, 100);
+  };
+  const auto expect = [](ClientProgram& program, uint64_t live) {
+    const AnalyzedTrace t = program.Analyzed();
+    ExpectConsistent(t.analysis);
+    EXPECT_EQ(SiteAt(t, ClientProgram::kPoolPc).peak_bytes, 10000u);
+    EXPECT_EQ(SiteAt(t, ClientProgram::kPoolPc).blocks_at_own_peak, 1u);
+    EXPECT_EQ(SiteAt(t, ClientProgram::kPoolPc).live_bytes, live);
+    EXPECT_EQ(SiteAt(t, ClientProgram::kBlockPc).live_bytes, 0u);
+  };
+  ClientProgram freed, destroyed, all_but_the_first;
+  nest(freed, kPool, 0, kPool);
+  expect(freed.Free(kArena), 0);
+  nest(destroyed, kPool, kPool, kOther);
+  expect(destroyed.DestroyPool(kPool), 5000);
+  nest(all_but_the_first, kOther, kPool, kPool);
+  expect(all_but_the_first.DestroyPool(kPool), 10000);
+}
+
+TEST(CustomBlocksTest, ADestroyedPoolEndsWhatLiesInItsBlocks) {
+  ClientProgram program;
+  program.Malloc(kArena, 1000).CreatePool(kPool, "p").PoolAlloc(kPool, kArena, 200);
+  program.PoolAlloc(kPool, kArena, 150)
+      .BlockAlloc(kArena + 8, 100)
+      .PoolAlloc(kPool, kArena + 10, 50);
+  program.BlockAlloc(kArena + 500, 10).DestroyPool(kPool);
+  const AnalyzedTrace t = program.Analyzed();
+  ExpectConsistent(t.analysis);
+  EXPECT_EQ(t.analysis.totals.live_blocks, 2u);
+  EXPECT_EQ(SiteAt(t, ClientProgram::kMallocPc).live_bytes, 990u);
+  EXPECT_EQ(t.analysis.pools[0].frees, 3u);
+}
+
 // The holder is from before the range; what a realloc makes of it is of the range.
 TEST(CustomBlocksTest, AReallocMakesTheirHolderOneOfTheRange) {
   ClientProgram program;
