@@ -36,6 +36,17 @@ CustomBlocks::Blocks::iterator CustomBlocks::FindHolder(uint64_t address, uint64
   return blocks_.end();
 }
 
+CustomBlocks::Key CustomBlocks::CountedHolder(const Block& block) const {
+  Key key = block.holder;
+  while (key.number != 0) {
+    const auto at = blocks_.find(key);
+    if (at == blocks_.end()) return {};
+    if (!at->second.held.has(HeldBlock::kUncounted)) break;
+    key = at->second.holder;
+  }
+  return key;
+}
+
 CustomBlocks::Blocks::iterator CustomBlocks::Find(uint64_t address, uint64_t pool_address) {
   auto at = blocks_.upper_bound(Key{address, UINT64_MAX});
   while (at != blocks_.begin()) {
@@ -60,11 +71,16 @@ void CustomBlocks::Erase(Blocks::iterator block) {
   blocks_.erase(block);
 }
 
-std::vector<CustomBlocks::Key> CustomBlocks::BlocksIn(uint64_t begin, uint64_t end) const {
+std::vector<CustomBlocks::Key> CustomBlocks::BlocksIn(uint64_t begin, uint64_t end,
+                                                      uint64_t kept_end) const {
   std::vector<Key> keys;
+  uint64_t last = 0;  // where the one of these ends that reaches farthest
   for (auto at = blocks_.lower_bound(Key{begin, 0}); at != blocks_.end(); ++at) {
     if (at->first.address >= end) break;
-    if (EndOf(at->second.held) <= end) keys.push_back(at->first);
+    const uint64_t block_end = EndOf(at->second.held);
+    if (block_end > end || (block_end <= kept_end && block_end > last)) continue;
+    keys.push_back(at->first);
+    last = std::max(last, block_end);
   }
   std::reverse(keys.begin(), keys.end());
   return keys;

@@ -2,8 +2,9 @@
 // they lie in.
 //
 // Blocks nest: a block of a pool in a block of malloc, one of another allocator in that. The
-// innermost has the bytes; the holder's site and thread keep what it did not give out. A block
-// cannot outlive the memory it lies in: when a holder ends, so do those in it.
+// innermost that counts has the bytes; the site and the thread of the next one further out that
+// does keep what it did not give out. A block cannot outlive the memory it lies in: when a holder
+// ends, so do those in it.
 //
 // What HeapModel counts, this only places: it knows the tree, not the figures.
 //
@@ -42,8 +43,8 @@ class CustomBlocks {
     // The key of the block that it lies in: a custom block, or a block of malloc
     // (number 0), or none.
     Key holder;
-    // Of its bytes, taken off the holder's site and thread. These are kept: at the holder's address
-    // there may be another block meanwhile.
+    // Of its bytes, taken off the site and the thread of its counted holder. These are kept: at the
+    // holder's address there may be another block meanwhile.
     uint64_t taken_bytes = 0;
     uint32_t taken_site = 0, taken_thread = 0;
   };
@@ -65,13 +66,17 @@ class CustomBlocks {
   HeldBlock* FindMallocBlock(uint64_t address, LiveTable* table);
   // The innermost custom block with all of [address, address + size) in it; end(): none.
   Blocks::iterator FindHolder(uint64_t address, uint64_t size);
+  // Of what `block` lies in, from the innermost on, the first custom block that counts; else the
+  // block of malloc, counted or not, or no key.
+  Key CountedHolder(const Block& block) const;
   // The live block of this pool at this address; end(): none.
   Blocks::iterator Find(uint64_t address, uint64_t pool_address);
 
   Blocks::iterator Insert(const Block& block);
   void Erase(Blocks::iterator block);
-  // The blocks that begin and end in [begin, end); one that lies in another comes before that one.
-  std::vector<Key> BlocksIn(uint64_t begin, uint64_t end) const;
+  // The blocks that begin and end in [begin, end), without those in [begin, kept_end) that lie in
+  // no other of these; one that lies in another comes before that one.
+  std::vector<Key> BlocksIn(uint64_t begin, uint64_t end, uint64_t kept_end = 0) const;
   // A block, or the blocks of a pool, with all that end with them; in the same order.
   std::vector<Key> WithBlocksIn(Blocks::const_iterator block) const;
   std::vector<Key> WithBlocksOf(uint64_t pool_address) const;

@@ -154,7 +154,11 @@ bool HeapModel::ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime w
     }
     threads_[stream].last_site = 0;  // this free is no container's
     stays_in_place_ = custom_ != nullptr && alloc.address == old;
-    if (stays_in_place_) held = TakeBlocksOff(*block);
+    if (stays_in_place_) {
+      const uint64_t size = std::clamp<uint64_t>(alloc.size, 1, HeldBlock::kMaxSize);
+      EndBlocksIn(*block, size, stream, when.time);
+      held = TakeBlocksOff(*block);
+    }
     earlier_reallocs = TakeChain(*block);
     const bool temporary = alloc.address == 0 && threads_[block->thread].last_alloc == old &&
                            options_.sample_bytes == 0;
@@ -186,7 +190,7 @@ bool HeapModel::ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime w
     const bool copied = alloc.address != old && !(was_mapped && alloc.mapped);
     usage_.Reallocated(old_site, result->site, copied, old_size, result->size(), chain);
   }
-  if (!held.empty()) PutBlocksOn(alloc.address, held, before, stream, when.time);
+  if (!held.empty()) PutBlocksOn(alloc.address, held, before);
   return true;
 }
 

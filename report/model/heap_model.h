@@ -36,8 +36,8 @@
 //
 // Custom blocks (custom_blocks.h) are in all figures like any other, but for two that are of what
 // a thread did just before: they are never temporary, and no container's. A live byte is counted
-// once: that of a custom block in a block of malloc is taken off the site and the thread of the
-// latter while the former lives.
+// once: that of a custom block is taken off the site and the thread of the next block further out
+// that counts, while the former lives.
 //
 // Peaks are exact in the order given. bytes_at_peak of a site costs one compare an
 // event: a site keeps what it held when it first changed after the latest peak, and
@@ -414,7 +414,7 @@ class HeapModel {
 
   // Counts the end of `block`, which the caller then removes.
   void CountFree(const HeldBlock& block, size_t stream, uint64_t time, bool temporary) {
-    if (custom_ != nullptr && !stays_in_place_) [[unlikely]] EndBlocksIn(block, stream, time);
+    if (custom_ != nullptr && !stays_in_place_) [[unlikely]] EndBlocksIn(block, 0, stream, time);
     if (options_.watch != nullptr) [[unlikely]] {
       options_.watch->Ended(block.address(), false, block.time_ns, time);
     }
@@ -542,10 +542,14 @@ class HeapModel {
   Holders FindHolders() const;
 
   CustomBlocks& custom();  // made when it is first asked for
-  void EndBlocksIn(const HeldBlock& block, size_t stream, uint64_t time);
+  // Those in `block`, which ends, or of which the first `kept_bytes` stay.
+  void EndBlocksIn(const HeldBlock& block, uint64_t kept_bytes, size_t stream, uint64_t time);
   void EndCustom(CustomBlocks::Blocks::iterator block, size_t stream, uint64_t time);
   void EndTogether(const std::vector<CustomBlocks::Key>& keys, size_t stream, uint64_t time);
   void CountCustomFree(CustomBlocks::Blocks::iterator block, size_t stream, uint64_t time);
+  // The next block further out that counts, which has the bytes of `block` again when that ends;
+  // null: none.
+  const HeldBlock* CountedHolder(const CustomBlocks::Block& block);
   // Takes the bytes of `block`, which is new in `holder`, off the site and the thread of that.
   void TakeBytes(const HeldBlock& holder, CustomBlocks::Block* block);
   // The most that `site` held, to be set again once it has back, in the midst of an event, what lay
@@ -554,11 +558,11 @@ class HeapModel {
     if (site.changed_at <= checkpoint_) Keep(site);
     return site.highest();
   }
-  // A realloc that leaves a holder where it is: its bytes are its own meanwhile, then what fits is
-  // in it again. `before`: of the new block's site.
+  // A realloc that leaves a holder where it is: its bytes are its own meanwhile, then what is in it
+  // has them again. `before`: of the new block's site.
   std::vector<CustomBlocks::Key> TakeBlocksOff(const HeldBlock& holder);
   void PutBlocksOn(uint64_t address, const std::vector<CustomBlocks::Key>& held,
-                   const HeapSite::Highest& before, size_t stream, uint64_t time);
+                   const HeapSite::Highest& before);
 
   const Options options_;
   const bool everything_;                 // no selection of any kind

@@ -20,6 +20,14 @@ CustomBlocks& HeapModel::custom() {
   return *custom_;
 }
 
+const HeldBlock* HeapModel::CountedHolder(const CustomBlocks::Block& block) {
+  const CustomBlocks::Key key = custom_->CountedHolder(block);
+  if (key.number != 0) return &custom_->blocks().find(key)->second.held;
+  if (key.address == 0) return nullptr;
+  const HeldBlock* of_malloc = table_.Find(key.address);
+  return of_malloc != nullptr && !of_malloc->has(HeldBlock::kUncounted) ? of_malloc : nullptr;
+}
+
 void HeapModel::TakeBytes(const HeldBlock& holder, CustomBlocks::Block* block) {
   HeapSite& site = sites_[holder.site];
   HeapThread& thread = threads_[holder.thread];
@@ -62,23 +70,20 @@ void HeapModel::CustomAlloc(size_t stream, const HeapAlloc& alloc, uint64_t pool
     ++stopped_allocations_;
   }
 
-  const HeldBlock* holder = nullptr;
   const auto outer = custom.FindHolder(alloc.address, size);
   if (outer != custom.blocks().end()) {
     block.holder = outer->first;
-    holder = &outer->second.held;
   } else if (const HeldBlock* of_malloc = custom.FindMallocBlock(alloc.address, &table_);
              of_malloc != nullptr &&
              alloc.address - of_malloc->address() + size <= of_malloc->size()) {
     block.holder = {of_malloc->address(), 0};
-    holder = of_malloc;
   }
   if (!counted) {
     if (InRange(time) && !alloc.stopped) left_out_.Allocated(held.site, time, 1);
     custom.Insert(block);
     return;
   }
-  if (holder != nullptr && !holder->has(HeldBlock::kUncounted)) TakeBytes(*holder, &block);
+  if (const HeldBlock* holder = CountedHolder(block)) TakeBytes(*holder, &block);
   custom.Insert(block);
 
   // No custom block is recorded of a program that is sampled.
@@ -179,10 +184,11 @@ void HeapModel::CountCustomFree(CustomBlocks::Blocks::iterator at, size_t stream
   }
 }
 
-void HeapModel::EndBlocksIn(const HeldBlock& block, size_t stream, uint64_t time) {
+void HeapModel::EndBlocksIn(const HeldBlock& block, uint64_t kept_bytes, size_t stream,
+                            uint64_t time) {
   const uint64_t begin = block.address();
   const std::vector<CustomBlocks::Key> in_it =
-      custom_->BlocksIn(begin, begin + std::max<uint64_t>(block.size(), 1));
+      custom_->BlocksIn(begin, begin + std::max<uint64_t>(block.size(), 1), begin + kept_bytes);
   if (in_it.empty()) return;
   HeapSite& site = sites_[block.site];
   const bool counted = !block.has(HeldBlock::kUncounted);
@@ -197,7 +203,7 @@ std::vector<CustomBlocks::Key> HeapModel::TakeBlocksOff(const HeldBlock& holder)
   for (const CustomBlocks::Key& key :
        custom_->BlocksIn(holder.address(), holder.address() + holder.size())) {
     CustomBlocks::Block& block = custom_->blocks().find(key)->second;
-    if (block.holder != CustomBlocks::Key{holder.address(), 0}) continue;
+    if (custom_->CountedHolder(block) != CustomBlocks::Key{holder.address(), 0}) continue;
     held.push_back(key);
     if (block.held.has(HeldBlock::kUncounted)) continue;
     if (block.taken_bytes != 0) {
@@ -215,16 +221,15 @@ std::vector<CustomBlocks::Key> HeapModel::TakeBlocksOff(const HeldBlock& holder)
 }
 
 void HeapModel::PutBlocksOn(uint64_t address, const std::vector<CustomBlocks::Key>& held,
-                            const HeapSite::Highest& before, size_t stream, uint64_t time) {
+                            const HeapSite::Highest& before) {
   const HeldBlock* const holder = table_.Find(address);
   const bool counted = holder != nullptr && !holder->has(HeldBlock::kUncounted);
   CustomBlocks::Blocks& blocks = custom_->blocks();
-  // All at once: with one that does not fit the site may have less than nothing until that ends.
   for (const CustomBlocks::Key& key : held) {
     const auto at = blocks.find(key);
     if (at == blocks.end()) continue;  // it ended with a block that should not have been there
     CustomBlocks::Block& block = at->second;
-    if (holder == nullptr) block.holder = {};
+    if (holder == nullptr && block.holder.number == 0) block.holder = {};
     if (!counted) {
       counters_.live_bytes += block.taken_bytes;  // no site's but its own
       block.taken_bytes = 0;
@@ -235,14 +240,6 @@ void HeapModel::PutBlocksOn(uint64_t address, const std::vector<CustomBlocks::Ke
     block.taken_thread = holder->thread;
     sites_[holder->site].live_bytes -= block.taken_bytes;
     threads_[holder->thread].live_bytes -= block.taken_bytes;
-  }
-  if (holder == nullptr) return;
-  const uint64_t end = holder->address() + holder->size();
-  for (const CustomBlocks::Key& key : held) {
-    const auto at = blocks.find(key);
-    if (at != blocks.end() && key.address + at->second.held.size() > end) {
-      EndCustom(at, stream, time);
-    }
   }
   if (!counted) return;
   HeapSite& site = sites_[holder->site];
@@ -399,13 +396,7 @@ std::vector<LiveBlock> HeapModel::LiveBlocks() const {
 void HeapModel::FinishCustom(Analysis* analysis) {
   for (const auto& [key, block] : custom_->blocks()) {
     if (block.taken_bytes == 0) continue;
-    const HeldBlock* holder = nullptr;
-    if (block.holder.number == 0) {
-      holder = table_.Find(block.holder.address);
-    } else if (const auto at = custom_->blocks().find(block.holder);
-               at != custom_->blocks().end()) {
-      holder = &at->second.held;
-    }
+    const HeldBlock* holder = CountedHolder(block);
     if (holder == nullptr) continue;
     analysis->threads[block.taken_thread].live_bytes -= block.taken_bytes;
     analysis->sizes.live_bytes[std::bit_width(holder->size())] -= block.taken_bytes;

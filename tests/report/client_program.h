@@ -87,6 +87,12 @@ class ClientProgram {
     return Tell(ExtendedType::kCustomAlloc, {address, size, 0, 3});
   }
   ClientProgram& BlockFree(uint64_t address) { return PoolFree(0, address); }
+  // While the recording is stopped.
+  ClientProgram& StoppedBlockAlloc(uint64_t address, uint64_t size) {
+    Tell(ExtendedType::kRecordingStopped, {1, 0});
+    Tell(ExtendedType::kCustomAlloc, {address, size, 0, format::kStoppedSlot});
+    return Tell(ExtendedType::kRecordingStopped, {0, 0});
+  }
   ClientProgram& Phase(PhaseEdge edge, std::string_view name) {
     return Tell(ExtendedType::kPhase, {static_cast<uint64_t>(edge), 0}, name);
   }

@@ -195,6 +195,41 @@ TEST(CustomBlocksTest, AReallocThatStaysWhileTheRecordingIsStoppedLeavesThemThei
   EXPECT_EQ(FindSite(t, ClientProgram::kPoolPc)->live_bytes, 100u);
 }
 
+TEST(CustomBlocksTest, TakeTheirBytesFromTheNextHolderThatCounts) {
+  ClientProgram program;
+  program.Malloc(kArena, 1000).StoppedBlockAlloc(kArena + 100, 800);
+  program.BlockAlloc(kArena + 200, 600).Malloc(0x500000, 1);
+  const AnalyzedTrace held = program.Analyzed();
+  ExpectConsistent(held.analysis);
+  EXPECT_EQ(held.analysis.totals.live_bytes, 1001u);
+  EXPECT_EQ(held.analysis.totals.peak_live_bytes, 1001u);
+  EXPECT_EQ(SiteAt(held, ClientProgram::kMallocPc).live_bytes, 401u);
+  EXPECT_EQ(SiteAt(held, ClientProgram::kBlockPc).live_bytes, 600u);
+
+  ClientProgram freed;
+  freed.Malloc(kArena, 1000).StoppedBlockAlloc(kArena + 100, 800).BlockAlloc(kArena + 200, 600);
+  freed.BlockFree(kArena + 100);
+  const AnalyzedTrace t = freed.Analyzed();
+  ExpectConsistent(t.analysis);
+  EXPECT_EQ(t.analysis.totals.live_bytes, 1000u);
+  EXPECT_EQ(SiteAt(t, ClientProgram::kMallocPc).live_bytes, 1000u);
+  EXPECT_EQ(SiteAt(t, ClientProgram::kMallocPc).peak_bytes, 1000u);
+}
+
+TEST(CustomBlocksTest, ASelectionLeavesOutAHolderAndNotWhatLiesInIt) {
+  ClientProgram program;
+  program.Malloc(kArena, 1000).On(2).PoolAlloc(kPool, kArena, 800);
+  program.On(1).BlockAlloc(kArena + 100, 300).On(2).PoolAlloc(kPool, kArena + 150, 200);
+  program.On(1).BlockAlloc(kArena + 160, 100);
+  AnalyzeOptions options;
+  options.thread = ThreadId{1};
+  const AnalyzedTrace t = program.Analyzed(options);
+  ExpectConsistent(t.analysis);
+  EXPECT_EQ(t.analysis.totals.live_bytes, 1000u);
+  EXPECT_EQ(SiteAt(t, ClientProgram::kMallocPc).live_bytes, 700u);
+  EXPECT_EQ(SiteAt(t, ClientProgram::kBlockPc).live_bytes, 300u);
+}
+
 TEST(CustomBlocksTest, AReallocThatMovesEndsThem) {
   ClientProgram program;
   program.Malloc(kArena, 100).BlockAlloc(kArena, 80).Realloc(kArena, kArena + 4096, 1000);
@@ -476,6 +511,93 @@ TEST(CustomBlocksTest, RandomArenasKeepTheBooks) {
     EXPECT_EQ(SiteAt(t, ClientProgram::kMallocPc).peak_bytes, most[0]);
     EXPECT_EQ(SiteAt(t, ClientProgram::kReallocPc).peak_bytes, most[1]);
     ExpectAlike(SiteAt(t, ClientProgram::kPoolPc), SiteAt(t, ClientProgram::kTwinPc));
+    if (HasFailure()) break;
+  }
+}
+
+// Nests of any depth, of blocks that count and blocks that do not, against a painted map: each byte
+// is the innermost block's that counts.
+TEST(CustomBlocksTest, RandomNestsWithGapsKeepTheBooks) {
+  struct Nested {
+    uint32_t from, to;  // in the arena
+    uint64_t pc;        // of its site; 0: it does not count
+    std::vector<Nested> inner;
+  };
+  constexpr uint32_t kMost = 512;
+  std::mt19937_64 random(11);
+  const auto any = [&](uint64_t below) { return static_cast<uint32_t>(random() % below); };
+  for (int round = 0; round < 200; ++round) {
+    SCOPED_TRACE(round);
+    ClientProgram program;
+    std::map<uint64_t, Nested> arenas;        // by address; the arena itself is the outermost
+    std::map<uint64_t, uint64_t> live, most;  // by pc; 0: in all
+    uint64_t next = kArena;
+    const auto paint = [](auto self, const Nested& block, std::vector<uint64_t>* pcs) -> void {
+      if (block.pc != 0) std::fill(pcs->begin() + block.from, pcs->begin() + block.to, block.pc);
+      for (const Nested& each : block.inner) self(self, each, pcs);
+    };
+    const auto count = [&] {
+      live.clear();
+      for (const auto& [address, block] : arenas) {
+        std::vector<uint64_t> pcs(kMost);
+        paint(paint, block, &pcs);
+        for (const uint64_t pc : pcs) live[pc] += pc != 0;
+        for (const uint64_t pc : pcs) live[0] += pc != 0;
+      }
+      for (const auto& [pc, bytes] : live) most[pc] = std::max(most[pc], bytes);
+    };
+    for (int step = 0; step < 100; ++step) {
+      program.On(1 + any(3));
+      if (arenas.empty() || any(10) == 0) {
+        arenas[next += 0x1000] = {0, 1 + any(kMost), ClientProgram::kMallocPc, {}};
+        program.Malloc(next, arenas[next].to);
+        count();
+        continue;
+      }
+      auto arena = std::next(arenas.begin(), any(arenas.size()));
+      const uint64_t at = arena->first;
+      Nested* outer = nullptr;
+      Nested* in = &arena->second;
+      for (; !in->inner.empty() && any(4) != 0; in = &in->inner[any(in->inner.size())]) outer = in;
+      const uint32_t dice = any(10);
+      if (dice < 6) {
+        const uint32_t from = in->from + 1 + any(kMost), to = from + 1 + any(kMost / 2);
+        const bool free = std::none_of(in->inner.begin(), in->inner.end(), [&](const Nested& each) {
+          return each.from < to && from < each.to;
+        });
+        if (to > in->to || !free) continue;
+        const bool counts = any(2) == 0;
+        if (counts) {
+          program.BlockAlloc(at + from, to - from);
+        } else {
+          program.StoppedBlockAlloc(at + from, to - from);
+        }
+        in->inner.push_back({from, to, counts ? ClientProgram::kBlockPc : 0, {}});
+      } else if (outer != nullptr) {
+        program.BlockFree(at + in->from);
+        std::erase_if(outer->inner,
+                      [from = in->from](const Nested& each) { return each.from == from; });
+      } else if (dice < 7) {
+        program.Free(at);
+        arenas.erase(arena);
+      } else {
+        in->to = 1 + any(kMost);
+        in->pc = any(2) == 0 ? ClientProgram::kReallocPc : 0;
+        program.Tick().Realloc(at, at, in->to, in->pc != 0 ? 5 : format::kStoppedSlot);
+        std::erase_if(in->inner, [in](const Nested& each) { return each.to > in->to; });
+      }
+      count();
+    }
+    const AnalyzedTrace t = program.Analyzed();
+    ExpectConsistent(t.analysis);
+    EXPECT_EQ(t.analysis.totals.live_bytes, live[0]);
+    EXPECT_EQ(t.analysis.totals.peak_live_bytes, most[0]);
+    EXPECT_EQ(t.analysis.coverage.unknown_frees, 0u);
+    for (const auto& [pc, bytes] : most) {
+      if (pc == 0) continue;
+      EXPECT_EQ(SiteAt(t, pc).live_bytes, live[pc]) << pc;
+      EXPECT_EQ(SiteAt(t, pc).peak_bytes, bytes) << pc;
+    }
     if (HasFailure()) break;
   }
 }
