@@ -64,8 +64,9 @@ struct MappingSite {
   uint64_t live_bytes = 0;  // still mapped at the end
 };
 
-// The pools (memtrace_pool_create) that have one name and one creating stack, together. Their
-// blocks are those of sites whose function is kPoolAlloc.
+// The pools (memtrace_pool_create) that have one name and one creating stack, together; one whose
+// creation is not in the trace by itself, named after its address. Their blocks are those of sites
+// whose function is kPoolAlloc.
 struct Pool {
   std::string name;
   StackId stack;              // of their creation; none if that is not in the trace

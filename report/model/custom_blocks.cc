@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace memtrace::report {
 namespace {
 
@@ -108,7 +110,8 @@ std::vector<CustomBlocks::Key> CustomBlocks::WithBlocksOf(uint64_t pool_address)
 uint32_t CustomBlocks::PoolAt(uint64_t address) {
   const auto at = by_address_.find(address);
   if (at != by_address_.end()) return at->second.pool;
-  CreatePool(address, "", StackId{}, 0);
+  // Pools of which nothing is known are no more alike than others.
+  CreatePool(address, absl::StrCat("pool at 0x", absl::Hex(address)), StackId{}, 0);
   const uint32_t pool = by_address_[address].pool;
   --pools_[pool].created;  // of its creation nothing is known
   return pool;

@@ -81,7 +81,8 @@ class CustomBlocks {
   std::vector<Key> WithBlocksIn(Blocks::const_iterator block) const;
   std::vector<Key> WithBlocksOf(uint64_t pool_address) const;
 
-  // Index in pools() of what is at `address`; made without a name when it is not known.
+  // Index in pools() of what is at `address`; made, and named after that, when it is not known: its
+  // creation is not in the trace, as in a fork child that of its parent's pools.
   uint32_t PoolAt(uint64_t address);
   // Pools of one name made at one place are counted as one.
   void CreatePool(uint64_t address, std::string_view name, StackId stack, uint64_t time_ns);

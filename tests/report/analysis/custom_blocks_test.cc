@@ -127,6 +127,36 @@ TEST(CustomBlocksTest, PoolsOfOneNameAndPlaceAreOne) {
   EXPECT_EQ(t.analysis.pools[0].peak_bytes, 10u);
 }
 
+// As in a fork child, which knows its parent's pools by their addresses.
+TEST(CustomBlocksTest, PoolsWhoseCreationIsNotInTheTraceAreApart) {
+  constexpr uint64_t kOther = kPool + 0x10;
+  ClientProgram program;
+  for (uint64_t i = 0; i < 10; ++i) program.PoolAlloc(kPool, kArena + i * 100, 100);
+  for (uint64_t i = 0; i < 5; ++i) program.PoolAlloc(kOther, kArena + 5000 + i * 300, 300);
+  program.CreatePool(kPool + 0x20, "").PoolAlloc(kPool + 0x20, kArena + 8000, 7);
+  program.DestroyPool(kPool).PoolAlloc(kPool, kArena, 20);
+  program.CreatePool(kOther, "known").PoolAlloc(kOther, kArena + 5000, 30);
+  const AnalyzedTrace t = program.Analyzed();
+  ExpectConsistent(t.analysis);
+  const std::vector<Pool>& pools = t.analysis.pools;
+  ASSERT_EQ(pools.size(), 4u);
+  EXPECT_EQ(pools[0].name, "pool at 0x900000");
+  EXPECT_EQ(pools[0].allocations, 11u);
+  EXPECT_EQ(pools[0].bytes_allocated, 1020u);
+  EXPECT_EQ(pools[0].live_bytes, 20u);
+  EXPECT_EQ(pools[0].created, 0u);
+  EXPECT_EQ(pools[0].destroyed, 1u);
+  EXPECT_EQ(pools[0].stack, StackId{});
+  EXPECT_EQ(pools[1].name, "pool at 0x900010");
+  EXPECT_EQ(pools[1].allocations, 5u);
+  EXPECT_EQ(pools[1].bytes_allocated, 1500u);
+  EXPECT_EQ(pools[1].live_bytes, 0u);
+  EXPECT_EQ(pools[2].name, "");
+  EXPECT_EQ(pools[2].created, 1u);
+  EXPECT_EQ(pools[3].name, "known");
+  EXPECT_EQ(pools[3].live_bytes, 30u);
+}
+
 TEST(CustomBlocksTest, ABlockEndsWithTheMemoryItLiesIn) {
   ClientProgram program;
   program.Malloc(kArena, 1000).CreatePool(kPool, "").PoolAlloc(kPool, kArena + 16, 200);
@@ -248,6 +278,7 @@ TEST(CustomBlocksTest, WhatIsNotInTheTraceIsCountedAsSuch) {
   EXPECT_EQ(t.analysis.coverage.unknown_frees, 1u);
   EXPECT_EQ(t.analysis.coverage.unseen_frees, 1u);
   ASSERT_EQ(t.analysis.pools.size(), 1u);
+  EXPECT_EQ(t.analysis.pools[0].name, "pool at 0x900000");
   EXPECT_EQ(t.analysis.pools[0].created, 0u) << "its creation was not seen";
   EXPECT_EQ(t.analysis.pools[0].live_bytes, 20u);
 }
