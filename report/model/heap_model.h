@@ -431,7 +431,7 @@ class HeapModel {
       left_out_.Freed(block.site, time, weight.blocks);
       if (IsEarlier(block)) {
         earlier_frees_ += weight.blocks;
-        earlier_freed_bytes_[block.site] += weight.bytes;
+        left_out_.FreedEarlier(block.site, weight.bytes);
       }
       return;
     }
@@ -597,8 +597,6 @@ class HeapModel {
   uint64_t failed_ = 0;
   uint64_t reallocations_ = 0;
   uint64_t earlier_frees_ = 0;
-  // Bytes that were freed within the range, of blocks from before it; by site.
-  absl::flat_hash_map<uint32_t, uint64_t> earlier_freed_bytes_;
   uint64_t unordered_ = 0;
   uint64_t unknown_frees_ = 0;
   std::vector<UnknownFree> first_unknown_frees_;

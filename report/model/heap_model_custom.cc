@@ -146,7 +146,7 @@ void HeapModel::CountCustomFree(CustomBlocks::Blocks::iterator at, size_t stream
     left_out_.Freed(held.site, time, 1);
     if (IsEarlier(held)) {
       ++earlier_frees_;
-      earlier_freed_bytes_[held.site] += size;
+      left_out_.FreedEarlier(held.site, size);
     }
     return;
   }

@@ -8,6 +8,7 @@
 #include "report/growth/growth_finder.h"
 #include "report/growth/shutdown.h"
 #include "report/growth/site_families.h"
+#include "report/growth/site_history.h"
 #include "report/model/heap_model.h"
 
 namespace memtrace::report {
@@ -34,8 +35,9 @@ class HeapModel::GrowthJudge {
 
   void JudgeFamily(size_t kind, size_t family);
   // Of a range only blocks from within are counted: those that took the places of earlier ones do
-  // not make the site larger.
-  uint64_t GoneBytes(size_t site) const;
+  // not make the site larger. Nothing takes the places of what the shutdown frees.
+  uint64_t GoneBytes(size_t site) const;  // of earlier ones
+  bool TookPlaces(const Site& site, uint64_t gone_bytes) const;
   // Calls `to` with the numbers by which the finder knows a site and its families.
   template <typename Do>
   void ForEachOf(uint32_t site, const Do& to) const;
@@ -44,6 +46,7 @@ class HeapModel::GrowthJudge {
   Analysis& analysis_;
   std::vector<LateFrees::Free> late_;  // of what was live when the shutdown began
   absl::flat_hash_set<uint32_t> late_sites_;
+  absl::flat_hash_map<uint32_t, uint64_t> gone_bytes_;  // before the shutdown, in units; by site
   GrowthFinder finder_;
   std::vector<SiteFamilies> kinds_;
   // For the finder families stand behind the sites, those of one kind behind those of the other.
@@ -83,6 +86,12 @@ HeapModel::GrowthJudge::GrowthJudge(HeapModel* model, Analysis* analysis)
   std::erase_if(late_,
                 [&](const LateFrees::Free& each) { return each.freed_ns < analysis_.shutdown_ns; });
   for (const LateFrees::Free& each : late_) late_sites_.insert(each.site);
+  // Of the interval in which the shutdown begins it is not known which frees came before that.
+  const auto points = model->left_out_.points();
+  for (size_t i = 0; i < std::min(analysis->timeline.size(), points.size()); ++i) {
+    if (analysis->timeline[i].time_ns > analysis->shutdown_ns) break;
+    for (const auto& [site, bytes] : points[i].earlier_bytes) gone_bytes_[site] += bytes;
+  }
 }
 
 void HeapModel::GrowthJudge::AddSites() {
@@ -146,15 +155,27 @@ void HeapModel::GrowthJudge::AddBlocks() {
 }
 
 uint64_t HeapModel::GrowthJudge::GoneBytes(size_t site) const {
-  const auto gone = model_.earlier_freed_bytes_.find(static_cast<uint32_t>(site));
-  return gone == model_.earlier_freed_bytes_.end() ? 0 : model_.Round(gone->second);
+  const auto gone = gone_bytes_.find(static_cast<uint32_t>(site));
+  return gone == gone_bytes_.end() ? 0 : model_.Round(gone->second);
+}
+
+bool HeapModel::GrowthJudge::TookPlaces(const Site& site, uint64_t gone_bytes) const {
+  if (gone_bytes == 0) return false;
+  // By the end the shutdown has freed the new ones, too.
+  auto held = static_cast<double>(site.live_bytes);
+  if (analysis_.shutdown_ns != UINT64_MAX) {
+    const std::vector<Level> levels = LevelsOf(site, analysis_.series_interval_ns,
+                                               analysis_.range.from_ns, analysis_.shutdown_ns);
+    held = levels.empty() ? 0 : levels.back().live;
+  }
+  return 2 * static_cast<double>(gone_bytes) > held;
 }
 
 void HeapModel::GrowthJudge::JudgeSites() {
   for (size_t i = 1; i < model_.sites_.size(); ++i) {
     Site& site = analysis_.sites[i - 1];
     site.growth = finder_.Judge(i, site, model_.sites_[i].turns, model_.sites_[i].first_free_ns);
-    if (2 * GoneBytes(i) > site.live_bytes && site.growth.verdict == Growth::Verdict::kGrowing) {
+    if (site.growth.verdict == Growth::Verdict::kGrowing && TookPlaces(site, GoneBytes(i))) {
       site.growth = {.verdict = Growth::Verdict::kBounded};
     }
   }
@@ -184,7 +205,7 @@ void HeapModel::GrowthJudge::JudgeFamily(size_t kind, size_t family) {
   const Growth growth =
       finder_.Judge(begin_[kind] + family, all,
                     static_cast<uint32_t>(std::min<uint64_t>(turns, UINT32_MAX)), first_free_ns);
-  if (growth.verdict != Growth::Verdict::kGrowing || 2 * gone > all.live_bytes) return;
+  if (growth.verdict != Growth::Verdict::kGrowing || TookPlaces(all, gone)) return;
   for (const uint32_t at : members) {
     Site& site = analysis_.sites[at];
     site.growth = SiteFamilies::ShareOf(growth, all, site);

@@ -20,8 +20,8 @@ constexpr uint64_t kLastNs = 2'000'000'000, kStepNs = 1'000'000, kBytes = 100;
 
 enum class Way { kRecursion, kDistinctCallers };
 
-// A block each kStepNs, from a depth of up to 12; `held` at a time at most, 0 for ever.
-AnalyzedTrace Inserts(Way way, size_t held) {
+// A block each kStepNs, from a depth of up to 12; `held` at a time at most, 0 until the exit.
+AnalyzedTrace Inserts(Way way, size_t held, bool freed_at_exit = false, uint64_t from_ns = 0) {
   TraceBuilder trace;
   ThreadScript& thread = trace.Thread(1);
   std::mt19937 random(5);
@@ -47,9 +47,13 @@ AnalyzedTrace Inserts(Way way, size_t held) {
       live.pop_front();
     }
   }
+  if (freed_at_exit) {
+    thread.At(kLastNs - kStepNs / 2);
+    for (const uint64_t address : live) thread.Free(address);
+  }
   thread.At(kLastNs);
   trace.End(0, kLastNs);
-  return Analyze(trace.Build());
+  return Analyze(trace.Build(), RangeOf(from_ns, UINT64_MAX));
 }
 
 struct Judged {
@@ -75,6 +79,19 @@ TEST(GrowthFamiliesTest, WaysOfOneRecursionGrowTogether) {
   const double rate = 1e9 / kStepNs * kBytes;
   EXPECT_GT(judged.bytes_per_s, 0.7 * rate);
   EXPECT_LT(judged.bytes_per_s, 1.2 * rate);
+}
+
+// Earlier blocks of the same ways, that are freed with all others, left no places for these.
+TEST(GrowthFamiliesTest, OfARangeWaysOfOneRecursionGrowUntilTheExit) {
+  for (const uint64_t from_ns : {uint64_t{0}, kLastNs / 2}) {
+    const Judged judged = Growing(Inserts(Way::kRecursion, 0, /*freed_at_exit=*/true, from_ns));
+    EXPECT_GT(judged.growing, 250u) << from_ns;
+    const double rate = 1e9 / kStepNs * kBytes;
+    EXPECT_GT(judged.bytes_per_s, 0.6 * rate) << from_ns;
+    EXPECT_LT(judged.bytes_per_s, 1.2 * rate) << from_ns;
+  }
+  const AnalyzedTrace level = Inserts(Way::kRecursion, 100, /*freed_at_exit=*/true, kLastNs / 2);
+  EXPECT_EQ(Growing(level).growing, 0u);
 }
 
 TEST(GrowthFamiliesTest, WhatOnlyChangesPlacesDoesNotGrow) {

@@ -10,6 +10,7 @@
 #include <map>
 #include <random>
 #include <sstream>
+#include <string>
 
 #include "report/analysis/analyzer.h"
 #include "report/findings/lifetime_histogram.h"
@@ -274,27 +275,52 @@ TEST(GrowthTest, FreesAmongAllocationsAreNoShutdown) {
   EXPECT_EQ(begin({{950, 5, 955, 20}, {970, 2, 980, 2}}), UINT64_MAX);
 }
 
-// A cache that was full before the range: the new blocks take the places of old ones.
+// A cache that was full before the range: the new blocks take the places of old ones. Those that
+// the shutdown frees leave places to none, and those that go now and then to few: what grows does
+// so whenever the range begins.
 TEST(GrowthTest, OfARangeBlocksThatTakeThePlacesOfOthersAreNoGrowth) {
-  constexpr uint64_t kMs = 1'000'000;
-  std::mt19937_64 random(7);
-  TraceBuilder trace;
-  auto& t = trace.Thread(1).At(1).Node(1, 0x401000).Node(2, 0x402000);
-  std::vector<bool> used(300);
-  for (uint64_t i = 1; i <= 8000; ++i) {
-    const uint64_t slot = random() % used.size();
-    t.At(i * kMs / 2);
-    if (used[slot]) t.Free(0x10000 * (slot + 1));
-    used[slot] = true;
-    t.Malloc(0x10000 * (slot + 1), 100, 1).Malloc(0x10000000 + 256 * i, 100, 2);
-  }
-  t.At(4001 * kMs);
-  for (const uint64_t from_ms : {0, 2000, 3600, 3800}) {
-    AnalyzeOptions options;
-    options.range.from_ns = from_ms * kMs;
-    const AnalyzedTrace analyzed = Analyze(trace.Build(), options);
-    EXPECT_EQ(FindSite(analyzed, 0x401000)->growth.verdict, Verdict::kBounded) << from_ms;
-    EXPECT_EQ(FindSite(analyzed, 0x402000)->growth.verdict, Verdict::kGrowing) << from_ms;
+  constexpr uint64_t kMs = 1'000'000, kSteps = 8000, kLastMs = 4001;
+  constexpr uint64_t kCache = 0x401000, kGrows = 0x402000, kFreesSome = 0x403000;
+  const auto cached = [](uint64_t slot) { return 0x10000 * (slot + 1); };
+  const auto kept = [](uint64_t i) { return 0x10000000 + 256 * i; };
+  const auto some = [](uint64_t i) { return 0x20000000 + 256 * i; };
+  for (const bool freed_at_exit : {false, true}) {
+    std::mt19937_64 random(7);
+    TraceBuilder trace;
+    auto& t = trace.Thread(1).At(1).Node(1, kCache).Node(2, kGrows).Node(3, kFreesSome);
+    std::vector<bool> used(300), gone(kSteps + 1);
+    for (uint64_t i = 1; i <= kSteps; ++i) {
+      const uint64_t slot = random() % used.size();
+      t.At(i * kMs / 2);
+      if (used[slot]) t.Free(cached(slot));
+      used[slot] = true;
+      t.Malloc(cached(slot), 100, 1).Malloc(kept(i), 100, 2).Malloc(some(i), 100, 3);
+      if (i < kSteps * 31 / 32 || i % 50 != 0) continue;
+      t.Free(some(i / 50));
+      gone[i / 50] = true;
+    }
+    t.At(kLastMs * kMs);
+    if (freed_at_exit) {
+      for (uint64_t slot = 0; slot < used.size(); ++slot) {
+        if (used[slot]) t.Free(cached(slot));
+      }
+      for (uint64_t i = 1; i <= kSteps; ++i) {
+        t.Free(kept(i));
+        if (!gone[i]) t.Free(some(i));
+      }
+      t.At(kLastMs * kMs + kMs / 10);
+    }
+    for (const uint64_t from_ms : {0, 2000, 3600, 3800}) {
+      const AnalyzedTrace analyzed = Analyze(trace.Build(), RangeOf(from_ms * kMs, UINT64_MAX));
+      const auto growth = [&](uint64_t site) { return FindSite(analyzed, site)->growth; };
+      const std::string when =
+          std::to_string(from_ms) + (freed_at_exit ? " freed at the exit" : "");
+      EXPECT_EQ(growth(kCache).verdict, Verdict::kBounded) << when;
+      EXPECT_EQ(growth(kGrows).verdict, Verdict::kGrowing) << when;
+      EXPECT_EQ(growth(kGrows).held_until_exit, freed_at_exit) << when;
+      if (from_ms == 0) continue;  // what went so late is of the range, and lived as long as any
+      EXPECT_EQ(growth(kFreesSome).verdict, Verdict::kGrowing) << when;
+    }
   }
 }
 
