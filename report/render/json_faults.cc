@@ -115,8 +115,12 @@ Json FaultsJson(const ReportView& view, size_t top) {
     for (size_t i = 0; i < rows.size() && i < top; ++i) array.push_back(to_json(rows[i]));
     return array;
   };
-  json["sites"] =
-      list(details.sites, [&](const FaultSite& site) { return FaultSiteJson(view, site); });
+  Json sites = Json::array();
+  for (const FaultSite& site : details.sites) {
+    if (sites.size() == top) break;
+    if (view.Matches(site.stack)) sites.push_back(FaultSiteJson(view, site));
+  }
+  json["sites"] = std::move(sites);
   json["mappings"] = list(details.mappings, [&](const FaultMapping& mapping) {
     Json each = SumsJson(mapping.faults);
     each["file"] = mapping.file.empty() ? Json() : Json(mapping.file);

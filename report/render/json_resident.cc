@@ -57,8 +57,9 @@ Json ResidentJson(const ReportView& view, size_t top) {
     json["pages_left_out"] = bridge.pages_left_out;
     if (&bridge == peak || &bridge == end) {
       Json sites = Json::array();
-      for (size_t i = 0; i < bridge.sites.size() && i < top; ++i) {
-        sites.push_back(ResidentSiteJson(view, bridge.sites[i]));
+      for (const ResidentSite& site : bridge.sites) {
+        if (sites.size() == top) break;
+        if (view.Matches(site.stack)) sites.push_back(ResidentSiteJson(view, site));
       }
       json["sites"] = std::move(sites);
     }

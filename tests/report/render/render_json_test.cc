@@ -125,6 +125,33 @@ TEST(JsonTest, PagesAndFaultsAreOfAllBlocksOfASiteOrNotKnown) {
   EXPECT_NE(csv.text().find(",,,\r\n"), std::string::npos);
 }
 
+TEST(JsonTest, SitesWithFaultsAndPagesAreThoseThatMatch) {
+  MadeUp trace;
+  FaultSite faults;
+  ResidentSite resident;
+  RssBridge end;
+  FaultDetails& details = trace.analysis.fault_details;
+  details.known = true;
+  details.source = format::FaultSource::kUserEvents;
+  for (const char* function : {"other", "mine", "mine_too"}) {
+    faults.stack = resident.stack = trace.Stack({{function, "/work/a.c", 9}});
+    trace.AddSite(faults.stack, 1, 100, 1);
+    details.sites.push_back(faults);
+    end.sites.push_back(resident);
+  }
+  trace.analysis.resident.bridges = {end};
+  const auto first = [&](const char* match, size_t top, size_t sites) {
+    const json report = Rendered(trace.View(match), top);
+    EXPECT_EQ(report["faults"]["sites"].size(), sites);
+    EXPECT_EQ(report["resident"][0]["sites"].size(), sites);
+    return report["faults"]["sites"][0]["stack"][0]["function"].get<std::string>();
+  };
+  EXPECT_EQ(first("", kAllRows, 3), "other");
+  EXPECT_EQ(first("^mine", kAllRows, 2), "mine");
+  EXPECT_EQ(first("^mine", 1, 1), "mine") << "those that do not match are none of the top";
+  EXPECT_EQ(first("_too", kAllRows, 1), "mine_too");
+}
+
 TEST(JsonTest, SitesAreInTheOrderThatWasAskedFor) {
   MadeUp trace;
   Filled(trace);
