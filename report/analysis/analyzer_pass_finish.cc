@@ -166,9 +166,12 @@ void AnalyzerPass::Finish(Analysis* analysis) {
   }
   const auto& map_at_end = reader_->metadata().map_at_end;
   mappings_.Finish(map_at_end.has_value() ? std::string_view(map_at_end->text) : "", analysis);
-  if (range_.whole() && threads_.empty()) {
+  // Of some of the blocks, what the others explain would be growth that no event explains.
+  if (range_.whole() && threads_.empty() && analysis->selection.all()) {
     analysis->memory_map.program_mmap_at_start_bytes = mapped_at_start_;
     ExplainMemoryMap(reader_->metadata(), &analysis->memory_map);
+  }
+  if (range_.whole()) {
     if (reader_->metadata().end.has_value()) {
       Faults& faults = analysis->faults;
       faults.peak_rss_bytes =

@@ -52,11 +52,18 @@ std::vector<MappingGroup> ByCaller(const ReportView& view) {
   return groups;
 }
 
+// A trace of a process that is at work is of a range as well, and has no map of the end yet.
+absl::string_view WhyNoMemoryMap(const Analysis& analysis) {
+  if (!analysis.range.whole() && analysis.coverage.live_until_ns == 0) {
+    return "not known of a part of a run";
+  }
+  if (analysis.some_threads || !analysis.selection.all()) return "not known of some of the blocks";
+  return "not known: the trace has no map of the end";
+}
+
 std::string MemoryMapText(const ReportView& view, const TextOptions& options) {
   const MemoryMapSummary& map = view.analysis().memory_map;
-  if (!map.known) {
-    return Heading(options, "MEMORY MAP", "not known: the trace has no map of the end");
-  }
+  if (!map.known) return Heading(options, "MEMORY MAP", WhyNoMemoryMap(view.analysis()));
   const bool narrow = options.style.width < 80;
   TextTable table(
       {{"what", true}, {narrow ? "end" : "at the end"}, {narrow ? "start" : "at the start"}},

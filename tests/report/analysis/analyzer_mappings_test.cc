@@ -229,5 +229,37 @@ TEST(AnalyzerTest, ExplainsTheMemoryMap) {
   EXPECT_EQ(map.unexplained_bytes, 0x5000);
 }
 
+// Of some of the blocks all others would be growth that no event explains. What was resident is the
+// process's, whatever blocks are asked for.
+TEST(AnalyzerTest, OfSomeBlocksTheMemoryMapIsNotToldButThePeakOfThePagesIs) {
+  TraceBuilder trace;
+  trace.MemoryMap(format::MapReason::kStart, "00500000-00521000 rw-p 00000000 00:00 0 [heap]\n");
+  auto& t = trace.Thread(1, 100, "main");
+  t.At(1).Node(1, 0x401000);
+  t.Wide(format::AllocFunction::kMalloc, 0x7f2000000010, 0x1ff00, 0x1fff0, 1, 0,
+         format::kWideMapped);
+  t.At(2);
+  trace.MemoryMap(format::MapReason::kEnd,
+                  "00500000-00521000 rw-p 00000000 00:00 0 [heap]\n"
+                  "7f2000000000-7f2000020000 rw-p 00000000 00:00 0 \n", 2);
+  trace.End(0, 3);
+  const std::string bytes = trace.Build();
+  const Analysis whole = Analyze(bytes).analysis;
+  EXPECT_TRUE(whole.memory_map.known);
+  EXPECT_EQ(whole.memory_map.unexplained_bytes, 0);
+  EXPECT_EQ(whole.faults.peak_rss_bytes, uint64_t{5} << 20) << "as the end says";
+  std::vector<AnalyzeOptions> some(5);
+  some[0].thread_name = "main";
+  some[1].filter.sizes = {0, 64};
+  some[2].filter.sites = [](StackId) { return true; };
+  some[3].filter.ages = {1, UINT64_MAX};
+  some[4].filter.lifetimes = {1, UINT64_MAX};
+  for (const AnalyzeOptions& options : some) {
+    const Analysis part = Analyze(bytes, options).analysis;
+    EXPECT_FALSE(part.memory_map.known);
+    EXPECT_EQ(part.faults.peak_rss_bytes, uint64_t{5} << 20);
+  }
+}
+
 }  // namespace
 }  // namespace memtrace::report

@@ -537,6 +537,29 @@ TEST(TextReportTest, AFewFaultsAreNoBurst) {
   EXPECT_THAT(RenderText(trace.View(), options), Not(HasSubstr("Busiest")));
 }
 
+TEST(TextReportTest, SaysWhyThereIsNoMemoryMap) {
+  MadeUp trace;
+  Analysis& a = trace.analysis;
+  TextOptions options = Options(80, false);
+  options.sections = {TextSection::kMappings};
+  const auto expect = [&](const char* why) {
+    EXPECT_THAT(RenderText(trace.View(), options), HasSubstr(absl::StrCat("MEMORY MAP  ", why)));
+  };
+  constexpr char kNone[] = "not known: the trace has no map of the end\n";
+  expect(kNone);
+  a.range.to_ns = 1'000'000'000;
+  expect("not known of a part of a run\n");
+  a.coverage.live_until_ns = 1'000'000'000;
+  expect(kNone);
+  a.coverage.live_until_ns = 0;
+  a.range = {};
+  a.selection.sites = true;
+  expect("not known of some of the blocks\n");
+  a.selection.sites = false;
+  a.some_threads = true;
+  expect("not known of some of the blocks\n");
+}
+
 TEST(TextReportTest, AThreadWithoutEventsHasNoFirstAndLast) {
   MadeUp trace;
   trace.analysis.threads.push_back({.id = ThreadId{1}, .tid = 7, .name = "idle"});
