@@ -178,6 +178,11 @@ bool HeapModel::ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime w
   if (result != nullptr && !result->has(HeldBlock::kUncounted)) {
     reallocations_ += WeightOf(alloc.size).blocks;
   }
+  // The block of the selection ended there, whatever it became.
+  if (old_site != 0 && result != nullptr && result->has(HeldBlock::kUncounted) &&
+      !result->has(HeldBlock::kStopped)) {
+    usage_.HandedOut(old_site, result->site);
+  }
   if (old_site != 0 && result != nullptr && !result->has(HeldBlock::kUncounted)) {
     // The site of a block that grew did not fall in between.
     if (result->site == old_site) {

@@ -144,7 +144,9 @@ void HeapModel::FinishUsage(Analysis* analysis) {
             });
   // Sites move when those of no selected block are left out: by their stacks.
   std::vector<BlockEnds>& ends = analysis->block_ends;
-  for (const auto& [sites, times] : usage_.handed_over()) {
+  auto handed_over = usage_.handed_over();
+  for (const auto& [sites, times] : usage_.handed_out()) handed_over[sites] += times;
+  for (const auto& [sites, times] : handed_over) {
     const Site& from = analysis->sites[sites.first - 1];
     ends.push_back({from.stack, analysis->sites[sites.second - 1].stack, from.function,
                     BlockEnds::By::kRealloc, times});

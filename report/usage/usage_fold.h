@@ -35,6 +35,10 @@ class UsageFold {
   // mremap. Of a sample not weighted. `chain`: how many have given this block now.
   void Reallocated(uint32_t old_site, uint32_t site, bool copied, uint64_t old_size, uint64_t size,
                    uint32_t chain);
+  // The same of a selection that the new block is none of: an end, and no move.
+  void HandedOut(uint32_t old_site, uint32_t site) {
+    if (old_site != site) ++handed_out_[{old_site, site}];
+  }
   // These keep the numbers of reallocs that are HeldBlock::kLongChain or more, which a
   // HeldBlock cannot hold.
   void KeepChain(uint64_t address, uint32_t chain) { chains_[address] = chain; }
@@ -87,6 +91,10 @@ class UsageFold {
   const absl::flat_hash_map<std::pair<uint32_t, uint32_t>, uint64_t>& handed_over() const {
     return handed_over_;
   }
+  // And those whose new block is not of the selection.
+  const absl::flat_hash_map<std::pair<uint32_t, uint32_t>, uint64_t>& handed_out() const {
+    return handed_out_;
+  }
   // How many blocks of a site were freed at a stack.
   const absl::flat_hash_map<std::pair<uint32_t, uint32_t>, uint64_t>& freed_at() const {
     return freed_at_;
@@ -124,6 +132,8 @@ class UsageFold {
   SiteMoves* moving_ = nullptr;  // its entry
   absl::flat_hash_map<uint64_t, uint32_t> chains_;  // by address: KeepChain()
   absl::flat_hash_map<std::pair<uint32_t, uint32_t>, uint64_t> handed_over_, freed_at_;
+  // In no archive: states are of all blocks.
+  absl::flat_hash_map<std::pair<uint32_t, uint32_t>, uint64_t> handed_out_;
   uint64_t frees_with_stack_ = 0;
   std::vector<HeldSeries> held_;  // by thread
   uint32_t interval_ = 0;

@@ -196,6 +196,38 @@ TEST(UsageTest, ReallocsMakeChains) {
   EXPECT_EQ(analyzed.analysis.block_ends[0].from, FindSite(analyzed, 0x401000)->stack);
 }
 
+// That it ended so is told of the selected block, though what it became is not selected.
+TEST(UsageTest, AReallocEndsABlockOfTheSelectionWhateverItGives) {
+  TraceBuilder trace;
+  ThreadScript& thread = trace.Thread(1).At(1).Node(1, 0x401000).Node(2, 0x402000);
+  thread.Malloc(0x1010, 4, 1).Realloc(0x1010, 0x2010, 500, 2).Realloc(0x2010, 0x1010, 900, 2);
+  thread.Malloc(0x3010, 4, 1).Realloc(0x3010, 0x4010, 50, 2).Free(0x4010);
+  thread.Malloc(0x5010, 4, 1).Free(0x5010).At(2);
+  const std::string bytes = trace.Build();
+  const AnalyzedTrace whole = Analyze(bytes);
+  ASSERT_EQ(whole.analysis.block_ends.size(), 1u);
+  const BlockEnds expected = whole.analysis.block_ends[0];
+  EXPECT_EQ(expected.times, 2u);
+  std::vector<AnalyzeOptions> some(4);
+  some[0].filter.sizes = {4, 4};
+  some[1].filter.sizes = {4, 50};  // and one of the two results
+  some[2].filter.lifetimes = {0, UINT64_MAX - 1};  // what is live at the end is not
+  some[3].filter.sites = [&](StackId stack) { return stack == expected.from; };
+  for (const AnalyzeOptions& options : some) {
+    const AnalyzedTrace part = Analyze(bytes, options);
+    ASSERT_EQ(part.analysis.block_ends.size(), 1u);
+    const BlockEnds& ends = part.analysis.block_ends[0];
+    EXPECT_EQ(part.stacks->node(ends.from).pc, 0x401000u);
+    EXPECT_EQ(part.stacks->node(ends.to).pc, 0x402000u);
+    EXPECT_EQ(ends.by, BlockEnds::By::kRealloc);
+    EXPECT_EQ(ends.times, 2u);
+    const Site* const from = FindSite(part, 0x401000);
+    ASSERT_NE(from, nullptr);
+    EXPECT_EQ(from->frees, 3u);
+    EXPECT_EQ(from->moves->reallocations, 0u);
+  }
+}
+
 // glibc moves a block that has a mapping of its own by mremap.
 TEST(UsageTest, WhatMremapMovesIsNotCopied) {
   using format::AllocFunction;
