@@ -63,6 +63,20 @@ Json LaggedJson(const FaultCorrelation& correlation) {
   return json;
 }
 
+// Counted is the run as a whole: of a part of it only what was seen is known, and that nothing was
+// lost where nothing ever was.
+Json AccountJson(const FaultDetails& details, bool whole) {
+  const auto of_run = [whole](const FaultSums& sums) { return whole ? SumsJson(sums) : Json(); };
+  const bool no_time = details.last_lost_ns == 0 || details.last_lost_ns == UINT64_MAX;
+  return {{"counted", of_run(details.counted)},
+          {"before", of_run(details.before)},
+          {"seen", SumsJson(details.told)},
+          {"seen_in_kernel", SumsJson(details.in_kernel)},
+          {"lost", whole || details.last_lost_ns == 0 ? Json(details.lost) : Json()},
+          {"last_lost_s", no_time ? Json() : Json(Seconds(details.last_lost_ns))},
+          {"not_seen", of_run(details.not_told)}};
+}
+
 }  // namespace
 
 Json FaultsJson(const ReportView& view, size_t top) {
@@ -93,14 +107,7 @@ Json FaultsJson(const ReportView& view, size_t top) {
   });
   json["refaults"] = details.refaults;
   json["ns_per_minor"] = details.ns_per_fault;
-  json["account"] = {{"counted", SumsJson(details.counted)},
-                     {"before", SumsJson(details.before)},
-                     {"seen", SumsJson(details.told)},
-                     {"seen_in_kernel", SumsJson(details.in_kernel)},
-                     {"lost", details.lost},
-                     {"last_lost_s", details.last_lost_ns == 0 || details.last_lost_ns == UINT64_MAX
-                                         ? Json() : Json(Seconds(details.last_lost_ns))},
-                     {"not_seen", SumsJson(details.not_told)}};
+  json["account"] = AccountJson(details, view.analysis().range.whole());
   Json by_kind = Json::object(), kinds = Json::object();
   for (size_t i = 0; i < kMemoryKinds; ++i) {
     const auto kind = static_cast<MemoryKind>(i);

@@ -125,6 +125,26 @@ TEST(JsonTest, PagesAndFaultsAreOfAllBlocksOfASiteOrNotKnown) {
   EXPECT_NE(csv.text().find(",,,\r\n"), std::string::npos);
 }
 
+TEST(JsonTest, OfAPartOfARunOnlyTheFaultsThatWereSeenAreKnown) {
+  MadeUp trace;
+  FaultDetails& details = trace.analysis.fault_details;
+  details.known = true;
+  details.source = format::FaultSource::kUserEvents;
+  details.told.minor = 1053;
+  const auto account = [&] { return Rendered(trace.View())["faults"]["account"]; };
+  for (const char* key : {"counted", "before", "not_seen"}) {
+    EXPECT_EQ(account()[key]["minor"], 0) << key;
+  }
+  trace.analysis.range.from_ns = 1;
+  EXPECT_EQ(account()["seen"]["minor"], 1053);
+  for (const char* key : {"counted", "before", "not_seen"}) {
+    EXPECT_TRUE(account()[key].is_null()) << key;
+  }
+  EXPECT_EQ(account()["lost"], 0) << "none was in all the run";
+  details.last_lost_ns = 2;
+  EXPECT_TRUE(account()["lost"].is_null());
+}
+
 TEST(JsonTest, SitesWithFaultsAndPagesAreThoseThatMatch) {
   MadeUp trace;
   FaultSite faults;

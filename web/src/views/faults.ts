@@ -82,8 +82,8 @@ export class FaultsView implements View {
 
   private account(): Child[] {
     const { account, by_memory, memory_kinds = {}, why_not_perf, minor } = this.model.report.faults;
-    // Where the trace ends before they were counted, the kernel's sum is of the start alone.
-    const parts = ACCOUNT.filter(([key]) => account && key in account && (key !== 'counted' || minor !== null));
+    // Where the trace ends before they were counted, the kernel's sum is of the start alone. Null: not known, as of a part of the run.
+    const parts = ACCOUNT.filter(([key]) => account && (account[key] ?? null) !== null && (key !== 'counted' || minor !== null));
     const kinds = Object.entries(by_memory ?? {}).filter(([, value]) => value.minor + value.major > 0);
     const list = (rows: [string, FaultCount | number][]) => h('dl', { class: 'figures' },
       ...rows.flatMap(([term, value]) => [h('dt', {}, term), h('dd', {}, typeof value === 'number' ? count(value) : both(value))]));
