@@ -195,6 +195,21 @@ class ReportedFile {
   RawTraceLock lock_;
 };
 
+// Blocks that the program told of by memtrace.h, whose bytes are not those of the blocks that they
+// lie in.
+bool HasCustomBlocks(const Analysis& analysis) {
+  return std::ranges::any_of(analysis.sites, [](const Site& site) {
+    return site.function == format::AllocFunction::kPoolAlloc ||
+           site.function == format::AllocFunction::kBlockAlloc;
+  });
+}
+
+// Whether the trace is read once more when the sites that were chosen by their names are known. A
+// series is of one site alone, and needs it only where bytes went from one to another.
+bool NeedsSecondPass(const ReportOptions& options, const Analysis& analysis) {
+  return !options.frames.all() && (!options.series || HasCustomBlocks(analysis));
+}
+
 // Ctrl-C ends the reading, not the report.
 absl::StatusOr<AnalyzedTrace> AnalyzeUntilInterrupted(const ReportFlags& flags,
                                                       ReportOptions* options,
@@ -208,9 +223,15 @@ absl::StatusOr<AnalyzedTrace> AnalyzeUntilInterrupted(const ReportFlags& flags,
   const bool second_pass =
       options->format == ReportFormat::kHeaptrack || !options->frames.all();
   if (options->series) {
-    auto series = index::SeriesByIndex(flags.file, options->analyze, IndexOf(*options));
+    index::IndexOptions index = IndexOf(*options);
+    auto series = index::SeriesByIndex(flags.file, options->analyze, index);
+    const bool again = series.ok() && NeedsSecondPass(*options, series->analysis);
+    if (again && series->event_bytes_decoded == 0) {  // of what was kept, as with a summary
+      index.build = false;
+      series = index::AnalyzeByIndex(flags.file, options->analyze, index);
+    }
     options->analyze.stop = nullptr;
-    file->ReadingIsOver();
+    if (!again) file->ReadingIsOver();
     return series;
   }
   index::SummaryStore store(second_pass ? "" : options->summary_dir);
@@ -443,7 +464,7 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
   auto& view = LeakUntilExit(ViewOf(trace->analysis, symbols, options->frames, summary));
   if (!view.ok()) return view.status();
   AnalyzedTrace chosen;
-  if (view->filtered() && !options->series) {
+  if (NeedsSecondPass(*options, trace->analysis)) {
     absl::StatusOr<AnalyzedTrace> of_sites = ChooseSites(flags, *trace, *view, &*options);
     if (!of_sites.ok()) return of_sites.status();
     chosen = *std::move(of_sites);

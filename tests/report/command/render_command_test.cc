@@ -242,6 +242,49 @@ TEST_F(ReportCommandTest, FiltersAreOfEveryFigureInEveryFormat) {
   }
 }
 
+// The bytes of a block that the program told of are the other one's again where that alone is chosen,
+// as in the report. Once with an index, whose stacks are not made for a second pass.
+TEST_F(ReportCommandTest, ASeriesOfSomeSitesHasTheBytesThatAReportOfTheseHas) {
+  TraceBuilder trace;
+  constexpr uint32_t kFlags = format::kModulePermanent | format::kModuleExecutable;
+  trace.Module(1, kFlags, 0x400000, 0x500000, 0x400000, "/nowhere/app");
+  trace.Module(2, kFlags, 0x600000, 0x700000, 0x600000, "/nowhere/pool.so");
+  ThreadScript& main = trace.Thread(1, 4242, "main");
+  main.At(1'000'000);
+  const uint32_t holder = main.Stack({0x400100}), teller = main.Stack({0x600100}),
+                 other = main.Stack({0x600200});
+  main.Malloc(0x100000, 100'000, holder, 0);
+  main.Extended(format::ExtendedType::kCustomAlloc, {0x100010, 30'000, 0, teller});
+  for (uint64_t i = 2; i < 500; ++i) {  // as large as a trace is that has an index
+    main.At(i * 1'000'000);
+    for (int j = 0; j < 100; ++j) main.Malloc(0x900000, 16, other, 8).Free(0x900000);
+  }
+  trace.End(0, 500'000'000);
+  ASSERT_TRUE(trace.WriteTo(trace_));
+  const auto series = [&](const std::string& options) {
+    const Result result = Shell(absl::StrCat("$M report $T --series --format json ", options));
+    EXPECT_EQ(result.status, 0) << result.err;
+    return nlohmann::json::parse(result.out)["sites"];
+  };
+  for (const char* index : {"--index off", "--index kept", "--index kept"}) {
+    SCOPED_TRACE(index);
+    const auto all = series(index);
+    ASSERT_EQ(all.size(), 3u);
+    EXPECT_EQ(all[0]["live_bytes"].back(), 70'000);
+    const auto some = series(absl::StrCat("--module 'app$' ", index));
+    ASSERT_EQ(some.size(), 1u);
+    EXPECT_EQ(some[0]["live_bytes"].back(), 100'000);
+    EXPECT_EQ(some[0]["peak_bytes"], 100'000);
+    const auto told = series(absl::StrCat("--match pool ", index));
+    ASSERT_EQ(told.size(), 2u);
+    EXPECT_EQ(told[0]["live_bytes"].back(), 30'000);
+  }
+  EXPECT_FALSE(fs::is_empty(directory_ / "kept")) << "there was no index";
+  const auto report = nlohmann::json::parse(
+      Shell("$M report $T --index off --format json --module 'app$'").out);
+  EXPECT_EQ(report["totals"]["live_bytes"], 100'000);
+}
+
 TEST_F(ReportCommandTest, FiltersThatCannotBeAreRefused) {
   ExpectRefused("$M report $T --size many", "--size: \"many\" is no range");
   ExpectRefused("$M report $T --age 5", "--age: \"5\" is no range; write 1ms..2s");
