@@ -50,7 +50,7 @@ enum class FaultTag : uint32_t {
   // A mapping of the snapshot, as /proc/self/smaps tells of it. number begin; end; bytes "rwxp";
   // offset; inode; bytes path; then in KiB: Rss, Pss, Shared_Clean, Shared_Dirty, Private_Clean,
   // Private_Dirty, Anonymous, AnonHugePages, Swap, SwapPss, Locked, ShmemPmdMapped,
-  // FilePmdMapped. Its pages follow where it is writable and any is resident or swapped.
+  // FilePmdMapped. Its pages follow where it is writable or anonymous and any is there or swapped.
   kMapping = 9,
   // Memory of the library itself came or went: a fault there is the library's, whoever's
   // instruction took it (libc's memcpy, a system call). Not in order. number ns; begin; end;

@@ -56,7 +56,13 @@ struct Mapping : MapLine {
   uint64_t kib[format::kMappingNumbers] = {};
 
   bool any() const { return kib[0] + kib[8] != 0; }
-  bool writable() const { return permissions.size() == 4 && permissions[1] == 'w'; }
+  // Writable, or private memory of no file, which was and may hold blocks: a program seals what it
+  // has filled (mprotect).
+  bool holds_data() const {
+    if (permissions.size() != 4) return false;
+    const bool is_memory = path.empty() || path == "[heap]" || path.starts_with("[anon:");
+    return permissions[1] == 'w' || (is_memory && inode == 0 && permissions[3] == 'p');
+  }
 };
 
 constexpr std::string_view kNames[format::kMappingNumbers] = {
@@ -143,7 +149,7 @@ class Snapshot {
     out.Bytes(mapping.path);
     for (const uint64_t kib : mapping.kib) out.Number(kib);
     writer_.End();
-    if (mapping.writable() && mapping.any()) Pages(mapping);
+    if (mapping.holds_data() && mapping.any()) Pages(mapping);
   }
 
   void Finish() {

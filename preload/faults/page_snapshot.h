@@ -1,6 +1,6 @@
 // PageSnapshot: which pages of the process are resident at a moment: its mappings as
-// /proc/self/smaps tells of them, and the pages of those that are writable, by
-// /proc/self/pagemap (else mincore), as runs.
+// /proc/self/smaps tells of them, and the pages of those that are writable, or private memory of
+// no file, by /proc/self/pagemap (else mincore), as runs.
 //
 // At the end (not of a fork child that touched little of what it has from its parent), when the
 // peak of the resident memory has grown by half (from 16 MiB on), and at marks. Other threads go on

@@ -62,7 +62,7 @@ void PageOwners::Begin(const SnapshotMapping& mapping, bool has_blocks) {
   mapping_ = &mapping;
   const auto begin = [](const AddressSpace::Region& region) { return region.begin; };
   whole_ = PartOf(LastAt(regions_, mapping.begin, begin), mapping);
-  anonymous_ = mapping.inode == 0 && mapping.permissions[3] == 'p' && mapping.writable();
+  anonymous_ = mapping.anonymous();
   const bool arena = mapping.path.empty() && mapping.begin % kArenaBytes == 0;
   if (whole_ == RssPart::kOther && anonymous_ &&
       (mapping.path == "[heap]" || has_blocks || arena)) {

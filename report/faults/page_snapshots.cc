@@ -95,7 +95,7 @@ class Layer {
     const bool has_blocks = next_block_ < live_.size() && BeginOf(live_[next_block_]) < mapping.end;
     owners_.Begin(mapping, has_blocks);
     Parts parts{};
-    if (mapping.writable()) {
+    if (mapping.holds_data()) {
       std::vector<PageRun> pages = PagesOf(mapping);
       if (has_blocks) Blocks(mapping, pages, &parts);
       Owners(pages, &parts);

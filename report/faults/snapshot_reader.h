@@ -1,5 +1,5 @@
 // The page snapshots of a trace as they were written (format/faults.h): the mappings of the process
-// at a moment, and the pages of those that are writable.
+// at a moment, and the pages of those that hold data.
 //
 // Nothing of the heap is known here: page_snapshots.h lays the live blocks over the pages.
 
@@ -28,7 +28,13 @@ struct SnapshotMapping {
   uint64_t rss() const { return kib[0] << 10; }
   uint64_t swap() const { return kib[8] << 10; }
   uint64_t huge() const { return (kib[7] + kib[11] + kib[12]) << 10; }
-  bool writable() const { return permissions[1] == 'w'; }
+  // Private memory of no file, whatever may be done with it now: a program seals what it has filled.
+  bool anonymous() const {
+    return inode == 0 && permissions[3] == 'p' &&
+           (permissions[1] == 'w' || path.empty() || path == "[heap]" || path.starts_with("[anon:"));
+  }
+  // Whether its pages are told.
+  bool holds_data() const { return permissions[1] == 'w' || anonymous(); }
 };
 
 struct SnapshotHead {
@@ -45,7 +51,7 @@ struct SnapshotHead {
 struct RawSnapshot {
   SnapshotHead head;
   std::vector<SnapshotMapping> mappings;              // as the kernel lists them: by address
-  std::vector<PageRun> runs;                          // by begin; of writable mappings
+  std::vector<PageRun> runs;                          // by begin; of those that hold data
   std::vector<std::pair<uint64_t, uint64_t>> own;     // memory of the library
   uint64_t pages_left_out = 0;
   bool done = false;                                  // else it was cut short

@@ -186,10 +186,12 @@ std::string ThreadsText(const ReportView& view, const TextOptions& options) {
 std::string MappingsText(const ReportView& view, const TextOptions& options) {
   std::string out;
   if (view.mappings().empty()) {
-    out = Heading(options, "MAPPINGS", !view.filtered()
-                                           ? "the program mapped nothing by itself, and its heap "
-                                             "did not grow"
-                                           : "no site matches");
+    const Analysis& analysis = view.analysis();
+    out = Heading(options, "MAPPINGS",
+                  view.filtered() ? "no site matches"
+                  : !analysis.range.whole() || analysis.some_threads
+                      ? "none in this part of the run"
+                      : "the program mapped nothing by itself, and its heap did not grow");
   } else {
     const Numbers numbers(view, options.style);
     TextTable table({{"kind", true}, {"calls"}, {"bytes"}, {"live"}}, "caller");

@@ -396,6 +396,27 @@ TEST(FaultsTest, ABlockIsInTheBridgeForAsLongAsItLives) {
   EXPECT_GE(end.at("parts").at("retained").get<long>(), kListed * 9 / 10);
 }
 
+// What a program has filled and then sealed is as resident as before.
+TEST(FaultsTest, ASealedBlockIsInTheBridge) {
+  TempDir traces;
+  const Result run = RunCommand(
+      Under({.arguments = {"python3", "-c",
+                           "import ctypes\n"
+                           "c, size = ctypes.CDLL(None), 32 << 20\n"
+                           "c.aligned_alloc.restype = ctypes.c_void_p\n"
+                           "block = ctypes.c_void_p(c.aligned_alloc(4096, size))\n"
+                           "ctypes.memset(block, 1, size)\n"
+                           "assert c.mprotect(block, size, 1) == 0"}},
+            traces.path(), "snapshots"));
+  if (run.Outcome() == "exit 127") GTEST_SKIP() << "there is no python3";
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  const Json report = Report(TraceOf(traces.path(), "python3", run.pid));
+  ExpectBridgesAddUp(report);
+  const Json& end = report.at("resident").back();
+  EXPECT_GE(end.at("parts").at("live").get<long>(), 32 << 20);
+  EXPECT_LE(end.at("untouched_bytes").get<long>(), 4 << 20);
+}
+
 // What a fork child has from its parent is the parent's: each child of a gigabyte took half a second.
 TEST(FaultsTest, AForkChildHasASnapshotOfWhatItTouched) {
   TempDir traces;

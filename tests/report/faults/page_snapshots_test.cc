@@ -206,6 +206,25 @@ TEST_F(PageSnapshotsTest, ABlockIsFoundInEachMappingThatHasAPartOfIt) {
   EXPECT_EQ(bridge.sites[0].resident_bytes, 4 * kPage + 8);
 }
 
+// A program seals what it has filled (mprotect), or puts it away: it is there as before.
+TEST_F(PageSnapshotsTest, ABlockIsThereWhateverMayBeDoneWithItsMemory) {
+  auto& main = trace_.Thread(1, 4242, "main");
+  main.At(1 * kMilli).Node(1, 0x401100).Malloc(0x7e0000201010, 2 * kPage - 16, 1, 0);
+  main.Node(2, 0x401200).Malloc(0x7e0000204000, kPage, 2, 0);
+  Snapshot(5 * kMilli);
+  Mapping(0x7e0000201000, 0x7e0000203000, "r--p", 0, "", 8);
+  Pages(0x7e0000201000, {{PageState::kPrivate, 2}});
+  Mapping(0x7e0000204000, 0x7e0000205000, "---p", 0, "[anon:pool]", 4);
+  Pages(0x7e0000204000, {{PageState::kPrivate, 1}});
+  Mapping(0x7ffe00000000, 0x7ffe00002000, "r-xp", 0, "[vdso]", 4);
+  const RssBridge bridge = OnlyBridge();
+  EXPECT_EQ(Part(bridge, RssPart::kLive), 3 * kPage - 16);
+  EXPECT_EQ(Part(bridge, RssPart::kWaste), 8u);
+  EXPECT_EQ(Part(bridge, RssPart::kRetained), 8u);
+  EXPECT_EQ(bridge.untouched_bytes, 0u);
+  EXPECT_EQ(bridge.rss, 4 * kPage);
+}
+
 // The kernel merges neighbours: one mapping has the library's memory, a mapping of the program and
 // the mapping of a block.
 TEST_F(PageSnapshotsTest, WhatTheKernelMergedIsPartedByWhoMappedIt) {
