@@ -118,7 +118,7 @@ void WriteEnd(ThreadState* current, const SignalsBlocked& calls, format::EndReas
     WriteMemoryMap(format::MapReason::kEnd);
     TakePageSnapshot(format::SnapshotReason::kEnd);
     if (current != nullptr) current->events_to_stamp = 1;  // what follows is later
-    DrainFaults(DrainWhen::kNow);
+    DrainFaults(DrainWhen::kAtEnd);
     sys::Getrusage(RUSAGE_SELF, &usage);
     if (OwnPeakKb(usage.ru_maxrss) == 0) usage.ru_maxrss = PeakKbOfStatus();
     WriteThreadNames();

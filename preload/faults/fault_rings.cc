@@ -15,9 +15,6 @@ constexpr size_t kBudgetBytes = 256 << 10;
 constexpr size_t kLargestRing = 128 << 10, kSmallestRing = 4 << 10;
 constexpr size_t kMajorRing = 8 << 10;
 
-// By sample_type below.
-constexpr size_t kRecordBytes = 40;
-
 perf_event_attr Attributes(bool major, bool user_only) {
   perf_event_attr attr = {};
   attr.type = PERF_TYPE_SOFTWARE;
@@ -68,7 +65,8 @@ long FaultRings::OpenRing(int cpu, bool major, bool user_only, Result::Step* ste
   sys::Close(fd);
   if (sys::MmapFailed(page)) return reinterpret_cast<long>(page);
   rings_[count_++] = {static_cast<perf_event_mmap_page*>(page),
-                      static_cast<const uint8_t*>(page) + arch::kPageBytes, data, major};
+                      static_cast<const uint8_t*>(page) + arch::kPageBytes, data, major,
+                      /*was_full=*/false};
   CountRingBytes(static_cast<int64_t>(bytes));
   return 0;
 }
@@ -134,6 +132,13 @@ FaultRings::Result FaultRings::Open(bool user_only) {
 bool FaultRings::HasMoreThan(uint64_t quarters) const {
   for (size_t i = 0; i < count_; ++i) {
     if (Head(rings_[i]) - rings_[i].page->data_tail > rings_[i].bytes / 4 * quarters) return true;
+  }
+  return false;
+}
+
+bool FaultRings::AnyWasFull() const {
+  for (size_t i = 0; i < count_; ++i) {
+    if (rings_[i].was_full) return true;
   }
   return false;
 }

@@ -10,7 +10,8 @@
 //   kernel   writes a record, then data_head          the record's processor
 //   Drain()  reads up to data_head, then stores data_tail; one thread at a time
 //
-// A ring that is full makes the kernel drop records and say how many.
+// A ring that is full makes the kernel drop records. It says how many with the next record of that
+// ring: of a processor on which the program runs no more there is none.
 //
 // Open() makes system calls; the rest makes none.
 
@@ -63,12 +64,18 @@ class FaultRings {
   template <typename Visit>
   void Drain(Visit visit);
 
+  // One was full when it was drained last: records may have been dropped that nobody has told.
+  bool AnyWasFull() const;
+
  private:
+  static constexpr size_t kRecordBytes = 40;  // of a fault, by the sample_type that is asked for
+
   struct Ring {
     perf_event_mmap_page* page;
     const uint8_t* data;
     size_t bytes;
     bool major;
+    bool was_full;
   };
 
   long OpenRing(int cpu, bool major, bool user_only, Result::Step* step);
@@ -90,9 +97,10 @@ template <typename Visit>
 void FaultRings::Drain(Visit visit) {
   constexpr size_t kLargestRecord = 64;
   for (size_t i = 0; i < count_; ++i) {
-    const Ring& ring = rings_[i];
+    Ring& ring = rings_[i];
     const uint64_t head = Head(ring);
     uint64_t tail = ring.page->data_tail;  // ours alone to write
+    if (head != tail) ring.was_full = head - tail + kRecordBytes > ring.bytes;
     const uint64_t mask = ring.bytes - 1;
     while (head - tail >= sizeof(perf_event_header) && head - tail <= ring.bytes) {
       // Records are multiples of 8 bytes, and may go round the end.

@@ -39,6 +39,9 @@ constexpr size_t kMostBytesOfFault = 4 * format::kMaxVarintBytes;
 constinit FaultRings g_rings;
 constinit void* g_buffer = nullptr;  // kBufferBytes
 constinit uint64_t g_unwritten = 0;  // faults in blocks that could not be written
+// When the events began, and how many faults were counted by then or have been told since.
+constinit uint64_t g_begun_ns = 0;
+constinit uint64_t g_told = 0;
 
 using Sentence = Text<256>;
 
@@ -151,6 +154,7 @@ class Turn {
   explicit Turn(uint64_t until_ns) : writer_(g_buffer, kBufferBytes), until_ns_(until_ns) {}
 
   void Usage(const rusage& usage) {
+    counted_ = static_cast<uint64_t>(usage.ru_minflt) + static_cast<uint64_t>(usage.ru_majflt);
     format::RecordEncoder& out = writer_.Begin(format::FaultTag::kUsage);
     out.Number(until_ns_);
     out.Number(static_cast<uint64_t>(usage.ru_minflt));
@@ -166,6 +170,7 @@ class Turn {
   }
   void Add(const FaultRecord& fault) {
     if (writer_.room() < 2 * kMostBytesOfFault) Close();
+    if (fault.ns >= g_begun_ns) g_told += fault.lost != 0 ? fault.lost : 1;
     if (fault.lost != 0) {
       if (open_) EndFaults();
       WriteLost(writer_, fault.lost, fault.ns);
@@ -180,6 +185,14 @@ class Turn {
     out_->Number(format::ZigZag(fault.pc - before_.pc));
     before_ = fault;
     ++in_buffer_;
+  }
+  // At the last look, with a ring that was full: what is counted and was not told. When it was is
+  // not known, and what the kernel filled in without an event is among it.
+  void AddUntold() {
+    if (counted_ <= g_told) return;
+    FaultRecord untold;
+    untold.lost = counted_ - g_told;
+    Add(untold);
   }
   void Finish() {
     if (open_) EndFaults();
@@ -215,6 +228,7 @@ class Turn {
   FaultRecord before_;
   bool open_ = false;
   uint64_t in_buffer_ = 0;
+  uint64_t counted_ = 0;  // by getrusage; 0: not known
 };
 
 }  // namespace
@@ -253,6 +267,8 @@ void OpenFaults() {
   const uint64_t ns = NowNs(CLOCK_MONOTONIC);
   rusage usage = {};
   sys::Getrusage(RUSAGE_SELF, &usage);
+  g_begun_ns = ns;
+  g_told = static_cast<uint64_t>(usage.ru_minflt) + static_cast<uint64_t>(usage.ru_majflt);
   const auto source = sys::Failed(result.error)   ? format::FaultSource::kNone
                       : result.with_kernel ? format::FaultSource::kAllEvents
                                            : format::FaultSource::kUserEvents;
@@ -287,6 +303,7 @@ void DrainFaults(DrainWhen when) {
   }
   turn.OwnMemory();
   g_rings.Drain([&turn](const FaultRecord& fault) { turn.Add(fault); });
+  if (when == DrainWhen::kAtEnd && g_rings.AnyWasFull()) turn.AddUntold();
   turn.Finish();
 }
 

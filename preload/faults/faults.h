@@ -23,7 +23,7 @@ void OpenFaults();
 void ForgetFaults();
 
 // kIfDue: the rings fill up. kIfAny: something is in one; else nothing is written.
-enum class DrainWhen { kIfDue, kIfAny, kNow };
+enum class DrainWhen { kIfDue, kIfAny, kAtEnd };
 void DrainFaults(DrainWhen when);
 
 }  // namespace memtrace

@@ -21,6 +21,7 @@ namespace memtrace::e2e {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr long kPages = 200;  // of each kind, in faults_of_each_kind
 
@@ -394,6 +395,24 @@ TEST(FaultsTest, ABlockIsInTheBridgeForAsLongAsItLives) {
   const Json& end = report.at("resident").back();
   EXPECT_LE(end.at("live_bytes").get<long>(), kListed / 10);
   EXPECT_GE(end.at("parts").at("retained").get<long>(), kListed * 9 / 10);
+}
+
+// The kernel tells what a full ring lacks with the next fault on its processor, which never comes.
+TEST(FaultsTest, WhatAFullRingLacksIsLostWhereverTheThreadGoes) {
+  TempDir traces;
+  const Result run = RunCommand(
+      Under({.arguments = {TraceePath("fills_a_fault_ring")}}, traces.path(), "auto"));
+  if (run.Outcome() == "exit 77") GTEST_SKIP() << "there is one processor";
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  const Json report = Report(TraceOf(traces.path(), "fills_a_fault_ring", run.pid));
+  NEED_EVENTS(report);
+  const Json& account = report.at("faults").at("account");
+  const long pages = (64 << 20) / report.at("process").at("page_bytes").get<long>();
+  EXPECT_GE(account.at("lost").get<long>() + Minor(account.at("seen")), pages);
+  EXPECT_LE(Minor(account.at("not_seen")), pages / 50) << account;
+  ExpectAccountAddsUp(report);
+  EXPECT_THAT(ReportText(TraceOf(traces.path(), "fills_a_fault_ring", run.pid)),
+              Not(HasSubstr("none in the")));
 }
 
 // What a program has filled and then sealed is as resident as before.
