@@ -9,7 +9,7 @@
 namespace memtrace {
 namespace {
 
-constexpr uint32_t kMaxNotes = 16;
+constexpr uint32_t kMaxNotes = 512;  // programs open dozens of plugins with RTLD_DEEPBIND
 constexpr size_t kMaxBytes = 512;
 
 struct Note {

@@ -341,6 +341,10 @@ void AddRecordingNotes(const TraceReader& reader, Analysis* analysis) {
                      .harmless = true,
                      .of_lists = true});
   }
+  if (const uint64_t missing = metadata.counter("coverage_notes_left_out"); missing != 0) {
+    notes.push_back({absl::StrCat(missing, " more notes, as of libraries that were opened with "
+                                  "RTLD_DEEPBIND, had no room in the trace.")});
+  }
   if (metadata.notes_left_out != 0) {
     notes.push_back({absl::StrCat(metadata.notes_left_out, " more notes are in the trace.")});
   }

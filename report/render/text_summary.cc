@@ -79,7 +79,10 @@ void AddCoverage(const ReportView& view, const TextOptions& options, Lines* line
     remarks.push_back(
         absl::StrCat(words::Plural(coverage.inherited_frees, "free"),
                      " of blocks that the parent process allocated",
-                     invalid.not_looked_for == 0 ? "" : ", or, of a few, that were freed before"));
+                     invalid.not_looked_for == 0
+                         ? ""
+                         : absl::StrCat("; whether a block was freed twice was not looked for in ",
+                                        words::Count(invalid.not_looked_for), " of these")));
   }
   if (coverage.cross_checked > 0 && coverage.cross_check_differences == 0) {
     remarks.push_back(absl::StrCat(words::Plural(coverage.cross_checked, "stack"),

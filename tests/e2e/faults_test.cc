@@ -419,7 +419,7 @@ TEST(FaultsTest, WhatAFullRingLacksIsLostWhereverTheThreadGoes) {
 TEST(FaultsTest, ASealedBlockIsInTheBridge) {
   TempDir traces;
   const Result run = RunCommand(
-      Under({.arguments = {"python3", "-c",
+      Under({.arguments = {"/usr/bin/python3", "-c",
                            "import ctypes\n"
                            "c, size = ctypes.CDLL(None), 32 << 20\n"
                            "c.aligned_alloc.restype = ctypes.c_void_p\n"
@@ -429,7 +429,7 @@ TEST(FaultsTest, ASealedBlockIsInTheBridge) {
             traces.path(), "snapshots"));
   if (run.Outcome() == "exit 127") GTEST_SKIP() << "there is no python3";
   ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
-  const Json report = Report(TraceOf(traces.path(), "python3", run.pid));
+  const Json report = Report(TraceOf(traces.path(), ProgramName("/usr/bin/python3"), run.pid));
   ExpectBridgesAddUp(report);
   const Json& end = report.at("resident").back();
   EXPECT_GE(end.at("parts").at("live").get<long>(), 32 << 20);

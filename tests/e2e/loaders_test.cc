@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -26,8 +27,9 @@ const std::string kPlugins = MEMTRACE_BUILD_DIR "/tests/tracees/plugins";
 
 class LoadersTest : public ::testing::Test {
  protected:
-  void Run(const std::string& how, const Environment& environment = {}) {
-    const Command command = {.arguments = {TraceePath("opens_libraries"), how, kPlugins},
+  void Run(const std::string& how, const Environment& environment = {},
+           const std::string& directory = kPlugins) {
+    const Command command = {.arguments = {TraceePath("opens_libraries"), how, directory},
                              .environment = environment};
     const Result plain = RunCommand(command);
     ASSERT_EQ(plain.Outcome(), "exit 0") << plain.out << plain.err;
@@ -74,6 +76,19 @@ TEST_F(LoadersTest, ALibraryOpenedWithDeepbindIsNoted) {
   EXPECT_TRUE(scan.at("frees_unseen").get<bool>());
   EXPECT_THAT(scan.at("notes").dump(), HasSubstr("what libplugin_allocating.so freed past"));
   EXPECT_THAT(scan.at("notes").dump(), HasSubstr("what libplugin_allocating.so allocated past"));
+}
+
+// A server with dozens of modules (FreeRADIUS, PHP): what is not noted would be lost for certain.
+TEST_F(LoadersTest, EachOfManyLibrariesOpenedWithDeepbindIsNoted) {
+  TempDir plugins;
+  for (int i = 0; i < 40; ++i) {
+    std::filesystem::copy_file(kPlugins + "/found_by_runpath/libplugin_allocating.so",
+                               plugins / (std::to_string(i) + ".so"));
+  }
+  Run("many", {}, plugins.path());
+  EXPECT_THAT(notes_, HasSubstr("and 37 more were opened with RTLD_DEEPBIND"));
+  EXPECT_EQ(child_notes_, notes_) << "it is in the forked child as well";
+  EXPECT_EQ(report_.at("coverage").at("counters").at("coverage_notes_left_out"), 0);
 }
 
 // The flag has no effect on it. cwrap's wrappers open libc so.

@@ -3,6 +3,7 @@
  *
  *   plainly     dlopen by its path
  *   deepbind    the same with RTLD_DEEPBIND
+ *   many        the same, after it has opened 0.so to 39.so of DIRECTORY so
  *   loaded      plainly, after it has opened with RTLD_DEEPBIND what is loaded already (libc, by its
  *               name and by its path, as the wrappers of cwrap do), and what is not there
  *   namespace   dlmopen, in a namespace of its own; it frees its blocks itself
@@ -28,7 +29,12 @@ int main(int argc, char** argv) {
            strcmp(how, "runpath") == 0    ? "libplugin_finder.so"
            : strcmp(how, "symbolic") == 0 ? "libplugin_symbolic.so"
                                           : "found_by_runpath/libplugin_allocating.so");
-  void* library = strcmp(how, "deepbind") == 0    ? dlopen(path, RTLD_NOW | RTLD_DEEPBIND)
+  for (int i = 0; strcmp(how, "many") == 0 && i < 40; ++i) {
+    snprintf(path, sizeof(path), "%s/%d.so", argv[2], i);
+    if (dlopen(path, RTLD_NOW | RTLD_DEEPBIND) == NULL) return 6;
+  }
+  const int deepbind = strcmp(how, "deepbind") == 0 || strcmp(how, "many") == 0;
+  void* library = deepbind                        ? dlopen(path, RTLD_NOW | RTLD_DEEPBIND)
                   : strcmp(how, "namespace") == 0 ? dlmopen(LM_ID_NEWLM, path, RTLD_NOW)
                                                   : dlopen(path, RTLD_NOW);
   if (library != NULL && strcmp(how, "loaded") == 0) {

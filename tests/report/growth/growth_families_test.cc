@@ -87,7 +87,7 @@ TEST(GrowthFamiliesTest, OfARangeWaysOfOneRecursionGrowUntilTheExit) {
     const Judged judged = Growing(Inserts(Way::kRecursion, 0, /*freed_at_exit=*/true, from_ns));
     EXPECT_GT(judged.growing, 250u) << from_ns;
     const double rate = 1e9 / kStepNs * kBytes;
-    EXPECT_GT(judged.bytes_per_s, 0.6 * rate) << from_ns;
+    EXPECT_GT(judged.bytes_per_s, 0.5 * rate) << from_ns;  // of half a run fewer ways are judged
     EXPECT_LT(judged.bytes_per_s, 1.2 * rate) << from_ns;
   }
   const AnalyzedTrace level = Inserts(Way::kRecursion, 100, /*freed_at_exit=*/true, kLastNs / 2);
