@@ -97,6 +97,25 @@ void Came(uint64_t ns, void* memory, size_t bytes) {
   Tell(ns, memory, bytes, /*came=*/true);
 }
 
+// At a multiple of `alignment`, without ever having more: where the address space is limited. Below
+// where the kernel would put it there is mostly nothing. Null: nothing was found.
+void* MapBelowOthers(size_t bytes, size_t alignment) {
+  const auto map = [bytes](void* at, int flags) {
+    return sys::Mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags);
+  };
+  void* const first = map(nullptr, 0);
+  if (sys::MmapFailed(first)) return nullptr;
+  sys::Munmap(first, bytes);
+  uintptr_t at = reinterpret_cast<uintptr_t>(first) & ~(alignment - 1);
+  constexpr int kMostTries = 256;
+  for (int i = 0; i < kMostTries && at > alignment; ++i, at -= alignment) {
+    void* const found = map(reinterpret_cast<void*>(at), MAP_FIXED_NOREPLACE);
+    if (found == reinterpret_cast<void*>(at)) return found;
+    if (!sys::MmapFailed(found)) sys::Munmap(found, bytes);  // before Linux 4.17
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 void* OwnMap(size_t bytes, bool touch) {
@@ -115,7 +134,11 @@ void* OwnMapAligned(size_t bytes, size_t alignment) {
   const size_t room = bytes + alignment - arch::kPageBytes;
   void* const memory =
       sys::Mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
-  if (sys::MmapFailed(memory)) return nullptr;
+  if (sys::MmapFailed(memory)) {
+    void* const found = MapBelowOthers(bytes, alignment);
+    if (found != nullptr) Came(ns, found, bytes);
+    return found;
+  }
   const auto begin = reinterpret_cast<uintptr_t>(memory), end = begin + room;
   const uintptr_t at = Up(begin, alignment);
   if (at != begin) sys::Munmap(memory, at - begin);

@@ -57,11 +57,14 @@ struct Mapping : MapLine {
 
   bool any() const { return kib[0] + kib[8] != 0; }
   // Writable, or private memory of no file, which was and may hold blocks: a program seals what it
-  // has filled (mprotect).
+  // has filled (mprotect). But not what is reserved, of which a few pages are there.
   bool holds_data() const {
     if (permissions.size() != 4) return false;
+    if (permissions[1] == 'w') return true;
     const bool is_memory = path.empty() || path == "[heap]" || path.starts_with("[anon:");
-    return permissions[1] == 'w' || (is_memory && inode == 0 && permissions[3] == 'p');
+    constexpr uint64_t kMostForOne = 64;
+    return is_memory && inode == 0 && permissions[3] == 'p' &&
+           (end - begin) >> 10 <= kMostForOne * (kib[0] + kib[8]);
   }
 };
 

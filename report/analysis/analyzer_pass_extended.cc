@@ -136,6 +136,7 @@ void AnalyzerPass::AddUsage(const ExtendedEvent& event, uint64_t time) {
   sample.bytes_allocated = model_.counters().bytes_allocated;
   faults_.Add(sample);
   usage_ = sample;
+  if (time < range_.from_ns) phases_.SetUsageBefore(sample);
 }
 
 }  // namespace memtrace::report

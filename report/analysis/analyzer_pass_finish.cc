@@ -13,21 +13,6 @@ namespace memtrace::report {
 
 namespace {
 
-// Until when the process was seen from outside, in ns since its start. The last event of a process
-// that was killed, or that ended past exit(), is not its end: it may have slept for an hour.
-uint64_t SeenAliveUntil(const TraceMetadata& metadata, const PressureLane& lane,
-                        const ProcessInfo& process) {
-  // Wall clocks are set: by how much the end may be behind the last sample where there are samples.
-  constexpr uint64_t kMostBehind = 10'000'000'000;
-  const uint64_t sampled = lane.points.empty() ? 0 : lane.points.back().time_ns;
-  if (!metadata.observed_end.has_value() || !process.start_known()) return sampled;
-  const uint64_t end = metadata.observed_end->realtime_ns;
-  const auto start = static_cast<uint64_t>(process.start_realtime_ns);
-  if (end <= start) return sampled;
-  return sampled != 0 && end - start > sampled + kMostBehind ? sampled
-                                                             : std::max(sampled, end - start);
-}
-
 // A scan before the destructors ends within the run, all else is behind it. Of a scan that failed
 // it is not known how long it took.
 void FillExitWork(const Analysis& analysis, ProcessInfo* process) {
@@ -78,7 +63,7 @@ void AnalyzerPass::FillProcess(Analysis* analysis) const {
                                    process.end == ProcessInfo::End::kCut || process.exit_unseen;
   if (end_is_seen_outside && !metadata.stopped.has_value()) {
     process.duration_ns =
-        std::max(process.duration_ns, SeenAliveUntil(metadata, analysis->pressure, process));
+        std::max(process.duration_ns, SeenAliveUntil(metadata, analysis->pressure));
   }
 }
 

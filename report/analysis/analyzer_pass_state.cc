@@ -92,6 +92,7 @@ bool AnalyzerPass::TakeUp(const PassState& state) {
     faults_.ForgetFigures();
     fault_matcher_.ForgetFigures();
     phases_.ForgetFigures();
+    phases_.SetUsageBefore(usage_);
     timeline_ = Timeline(range_.from_ns);
     usage_.live_bytes = usage_.bytes_allocated = 0;
     events_ = from_rings_ = 0;

@@ -8,8 +8,9 @@ namespace {
 
 constexpr uint64_t kFreesForAnAllocation = 10;
 
+// Of the run, however little of it is looked at.
 uint64_t Earliest(uint64_t from_ns, uint64_t end_ns) {
-  return end_ns - (end_ns - std::min(from_ns, end_ns)) / 10;
+  return std::max(std::min(from_ns, end_ns), end_ns - end_ns / 10);
 }
 
 }  // namespace

@@ -15,7 +15,8 @@
 namespace memtrace::report {
 
 // The begin of the shutdown: of the end of the run in which frees outnumber allocations ten to
-// one, at most its last tenth. UINT64_MAX: there is none.
+// one, at most its last tenth, as far as it is in the range from `from_ns` on. UINT64_MAX: there is
+// none.
 uint64_t ShutdownBegin(std::span<const TimelinePoint> timeline, uint64_t from_ns, uint64_t end_ns);
 
 // The same, where all of it lies in an interval in which the program was at work before: by

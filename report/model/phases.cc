@@ -88,9 +88,12 @@ void PhaseCollector::Add(const ExtendedEvent& event, uint64_t time_ns, const Hea
   Named& named = phases_[at->second];
   const Phase::Instant now = At(time_ns, heap, usage);
   if (begins) {
+    if (open_ >= kMostOpen) {
+      if (time_ns >= begin_ns_) ++phases_left_out_;
+      return;
+    }
     if (named.phase.times++ == 0) named.phase.first_begin = now;
     named.phase.last_begin = now;
-    if (open_ >= kMostOpen) return;
     ++open_;
     named.open.push_back(now);
   } else if (!named.open.empty()) {
@@ -132,13 +135,19 @@ void PhaseCollector::Named::BeginWithOpen() {
 }
 
 void PhaseCollector::End(Named* named, const Phase::Instant& end) {
-  const Phase::Instant begin = named->open.back();
+  Phase::Instant begin = named->open.back();
   named->open.pop_back();
   --open_;
   Phase& phase = named->phase;
   if (end.time_ns < begin_ns_) {
     --phase.times;
     return named->BeginWithOpen();
+  }
+  // What of it is in the range. Of the heap nothing else is counted.
+  if (begin.time_ns < begin_ns_) {
+    begin.time_ns = begin_ns_;
+    begin.minor_faults = std::max(begin.minor_faults, before_.minor_faults);
+    begin.major_faults = std::max(begin.major_faults, before_.major_faults);
   }
   const bool is_first = phase.first_end.time_ns == 0;
   if (is_first) phase.first_end = end;

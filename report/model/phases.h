@@ -27,6 +27,8 @@ class PhaseCollector {
   // out is counted, from there on.
   explicit PhaseCollector(uint64_t begin_ns) : begin_ns_(begin_ns) {}
 
+  // The latest sample of usage before `begin_ns`; may be told again.
+  void SetUsageBefore(const UsageSample& usage) { before_ = usage; }
   // `usage`: the latest sample, of right before the event.
   void Add(const ExtendedEvent& event, uint64_t time_ns, const HeapCounters& heap,
            const UsageSample& usage);
@@ -67,6 +69,7 @@ class PhaseCollector {
   uint64_t named_marks_left_out_ = 0;  // of more names than there may be
   uint64_t phases_left_out_ = 0;       // begins of more names than there may be
   size_t open_ = 0;
+  UsageSample before_;  // in no archive: a state is of a whole run
 };
 
 // An instant by name: "phase:NAME", its begin or its end; "mark:NAME". With "#3" behind it the

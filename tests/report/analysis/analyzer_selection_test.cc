@@ -64,6 +64,18 @@ TEST(AnalyzerTest, OfARunWithoutAnEndAShareIsOfWhatItCameTo) {
   EXPECT_EQ(Analyze(FourSeconds(/*ends=*/false), options).analysis.totals.allocations, 4u);
 }
 
+// One that was killed while it slept: its run is as long as it was seen.
+TEST(AnalyzerTest, OfAKilledRunAShareIsOfWhatWasSeenOfIt) {
+  TraceBuilder trace;
+  trace.Thread(1, 100, "main").At(1'000'000'000).Malloc(0x1010, 10).At(2'000'000'000);
+  trace.ObservedEnd(format::ObservedEndKind::kSignal, 9, 8'000'000'000);
+  AnalyzeOptions options;
+  options.to_share = 0.5;
+  const Analysis a = Analyze(trace.Build(), options).analysis;
+  EXPECT_EQ(a.process.duration_ns, 8'000'000'000u);
+  EXPECT_EQ(a.range.to_ns, 4'000'000'000u);
+}
+
 // Not of the range: it would read as if the process had hung.
 TEST(AnalyzerTest, TheLastEventIsThatOfTheRun) {
   const Analysis a = Analyze(FourSeconds(/*ends=*/false), RangeOf(0, 2'500'000'000)).analysis;

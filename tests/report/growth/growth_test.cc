@@ -275,6 +275,22 @@ TEST(GrowthTest, FreesAmongAllocationsAreNoShutdown) {
   EXPECT_EQ(begin({{950, 5, 955, 20}, {970, 2, 980, 2}}), UINT64_MAX);
 }
 
+// The last tenth is that of the run: what a late range begins with is no shutdown the later.
+TEST(GrowthTest, TheShutdownIsTheProgramsWhereverARangeBegins) {
+  std::vector<TimelinePoint> timeline(10);  // from 600 to 1000; the program frees from 920 on
+  for (size_t i = 0; i < timeline.size(); ++i) {
+    timeline[i].time_ns = 600 + 40 * (i + 1);
+    (i < 8 ? timeline[i].allocations : timeline[i].frees) = 100;
+  }
+  EXPECT_EQ(ShutdownBegin(timeline, 600, 1000), 920u);
+  EXPECT_EQ(ShutdownBegin({{920, 5, 925, 100}}, 600, 1000), 920u);
+  EXPECT_EQ(ShutdownBegin({{920, 5, 925, 100}}, 950, 1000), UINT64_MAX) << "it began before";
+  LeakScan early;
+  early.reason = format::ScanReason::kExitEarly;
+  early.time_ns = 920;
+  EXPECT_EQ(ExitCalled(std::vector<LeakScan>{early}, 600, 1000), 920u);
+}
+
 // A cache that was full before the range: the new blocks take the places of old ones. Those that
 // the shutdown frees leave places to none, and those that go now and then to few: what grows does
 // so whenever the range begins.
