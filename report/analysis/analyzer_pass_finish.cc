@@ -132,7 +132,14 @@ void AnalyzerPass::Finish(Analysis* analysis) {
   FillThreads(analysis);
   FillResident(analysis->pressure, faults_.samples(), &analysis->timeline);
   analysis->pressure.Narrow(range_.from_ns, range_.to_ns);
-  faults_.Finish(range_, &analysis->faults);
+  UsageSample at_end;
+  if (const auto& record = reader_->metadata().end; record.has_value()) {
+    at_end.time_ns = reader_->clock().ToNs(record->ticks);
+    at_end.minor_faults = record->minor_faults;
+    at_end.major_faults = record->major_faults;
+    at_end.tool_minor_faults = reader_->metadata().counter("tool_minor_faults");
+  }
+  faults_.Finish(range_, at_end.time_ns != 0 ? &at_end : nullptr, &analysis->faults);
   analysis->faults.counted =
       reader_->metadata().end.has_value() || !analysis->faults.samples.empty();
   analysis->fault_details.correlation = CorrelateFaults(analysis->faults.samples);

@@ -200,7 +200,9 @@ void PrintSamples(const Analysis& a, Facts& facts) {
 
 void PrintCost(const Analysis& a, Facts& facts) {
   facts.Heading("the tool's own cost");
-  facts.Line("memory", words::HumanBytes(a.coverage.tool_memory_bytes));
+  facts.Line("memory", a.coverage.tool_memory_bytes == 0
+                           ? "not known: it is counted at the end"
+                           : words::HumanBytes(a.coverage.tool_memory_bytes));
   facts.Number("minor faults", a.coverage.tool_minor_faults);
   if (a.coverage.counters.empty()) return;
   facts.Heading("counters of the library");

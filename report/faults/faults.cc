@@ -62,7 +62,7 @@ std::span<const UsageSample> FaultCollector::samples() {
   return samples_;
 }
 
-void FaultCollector::Finish(const Range& range, Faults* faults) {
+void FaultCollector::Finish(const Range& range, const UsageSample* at_end, Faults* faults) {
   const std::span<const UsageSample> all = samples();
   if (all.empty()) return;
   std::vector<UsageSample> inside;
@@ -85,7 +85,14 @@ void FaultCollector::Finish(const Range& range, Faults* faults) {
     faults->major = all.back().major_faults;
     faults->tool_minor = all.back().tool_minor_faults;
   } else {
-    const FaultCounts from = FaultsAt(all, {}, range.from_ns), to = FaultsAt(all, {}, range.to_ns);
+    std::vector<UsageSample> known(all.begin(), all.end());
+    if (at_end != nullptr && at_end->time_ns > last_.time_ns &&
+        at_end->program_minor_faults() >= last_.program_minor_faults() &&
+        at_end->major_faults >= last_.major_faults && at_end->minor_faults < kImpossible) {
+      known.push_back(*at_end);
+    }
+    const FaultCounts from = FaultsAt(known, {}, range.from_ns),
+                      to = FaultsAt(known, {}, range.to_ns);
     faults->minor = static_cast<uint64_t>(std::llround(to.minor) - std::llround(from.minor));
     faults->major = static_cast<uint64_t>(std::llround(to.major) - std::llround(from.major));
     if (!inside.empty()) {

@@ -93,6 +93,11 @@ absl::string_view RssPartName(RssPart part) {
 
 namespace {
 
+bool EndIsInTrace(const ProcessInfo& process) {
+  using End = ProcessInfo::End;
+  return (process.end == End::kExit && !process.exit_unseen) || process.end == End::kExec;
+}
+
 absl::string_view Follow(double r) {
   if (r >= 0.8) return "closely follow";
   if (r >= 0.5) return "partly follow";
@@ -116,8 +121,10 @@ std::vector<std::string> FaultSentences(
     const uint64_t end = EndNs(view.analysis());
     const uint64_t left = end - std::min(end, site.last_time_ns);
     const bool over = left > 2 * (site.last_time_ns - site.first_time_ns);
-    // Faults that were lost may have been this site's.
+    // Faults that were lost may have been this site's; and those since the last look of a process
+    // that was killed, or is at work.
     const bool all_seen = details.last_lost_ns <= site.last_time_ns;
+    const bool looked_to_the_end = EndIsInTrace(view.analysis().process);
     const Frame* caller = view.Caller(site.stack);
     sentences.push_back(absl::StrCat(
         words::Count(most.faults.all()), " of ", words::Plural(site.faults.all(), "fault"),
@@ -126,10 +133,13 @@ std::vector<std::string> FaultSentences(
         caller == nullptr ? std::string("an unknown caller")
                           : name(FrameName(*caller), FileNameOf(PlaceText(*caller))),
         ", from ", words::Duration(site.first_time_ns), " to ", words::Duration(site.last_time_ns),
-        !over      ? ""
-        : all_seen ? absl::StrCat("; none in the ", words::Duration(left), " after that")
-                   : absl::StrCat("; of what came in the ", words::Duration(left),
-                                  " after that some was lost")));
+        !over ? ""
+        : !all_seen
+            ? absl::StrCat("; of what came in the ", words::Duration(left),
+                           " after that some was lost")
+        : looked_to_the_end
+            ? absl::StrCat("; none in the ", words::Duration(left), " after that")
+            : absl::StrCat("; of the ", words::Duration(left), " after that not all was seen")));
   }
   for (const auto& [pair, what] :
        {std::pair(&details.correlation.live_minor, "the growth of the live heap"),

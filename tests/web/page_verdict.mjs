@@ -94,6 +94,29 @@ describe('an ordinary page, its verdict', () => {
     });
   });
 
+  test('has no good news of all where it is of a part', async () => {
+    for (const [name, alter, kind, words] of [
+      ['none.html', () => {}, 'good', /^Nothing is lost$/],
+      ['late.html', (report) => { Object.assign(report.range, { whole: false, from_s: 0.5 }); }, 'unknown', /^Nothing of the selection is lost$/],
+      ['paused.html', (report) => { report.coverage.stopped_allocations = 3; }, 'unknown', /^Nothing of what was recorded is lost$/],
+    ]) {
+      altered('ordinary.html', name, ({ report }) => {
+        for (const { totals, of_runtime } of report.leak_scans) {
+          for (const amount of [totals.definite, totals.indirect, totals.possible, of_runtime]) Object.assign(amount, { bytes: 0, blocks: 0 });
+        }
+        alter(report);
+      });
+      await on(name, '', async (page) => {
+        const first = page.locator('.verdicts .verdict').first();
+        assert.match(await first.locator('h2').textContent(), words);
+        assert.equal(await first.getAttribute('class'), `verdict ${kind}`);
+        const all = await page.locator('.verdicts').textContent();
+        if (name === 'late.html') assert.match(all, /Only blocks allocated from 500 ms to .*: the rest is not in this page\./);
+        if (name === 'paused.html') assert.match(all, /The program stopped the recording: 3 allocations then are in no figure\./);
+      });
+    }
+  });
+
   test('counts one event as one', async () => {
     for (const [name, events, words] of [['events1.html', 1, 'The only event is in the trace.'], ['events0.html', 0, 'There was no event.'],
                                          ['events2.html', 20_000, 'All 20,000 events are in the trace.']]) {

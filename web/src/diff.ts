@@ -33,9 +33,11 @@ export function showDiff(root: HTMLElement, { diff, version }: DiffDocument, sta
   const estimated = diff.old.estimated || diff.new.estimated;
   const figures = new Figures(estimated);
   const kind = COUNTED.has(diff.by) ? 'count' : 'bytes';
-  const amount = (value: number): string => (diff.per === 'run' ? figures[kind](value) : figures.quotient(value, kind)) + unit;
+  const amountBy = (by: Figures) => (value: number): string => (diff.per === 'run' ? by[kind](value) : by.quotient(value, kind)) + unit;
+  const amount = amountBy(figures), oldAmount = amountBy(new Figures(diff.old.estimated)), newAmount = amountBy(new Figures(diff.new.estimated));
   const signed = (value: number): string => (value > 0 ? '+' : '') + amount(value);
-  const change = diff.sites.reduce((all, row) => all + row.change, 0);
+  const sum = diff.sites.reduce((all, row) => all + row.change, 0), most = diff.sites.reduce((all, row) => all + Math.abs(row.change), 0);
+  const change = Math.abs(sum) < 1e-9 * most ? 0 : sum;  // what quotients that cancel out leave
   const key = MEASURED[diff.by] ?? '';
   const before = diff.old.totals[key], after = diff.new.totals[key];
   // Divided, a run has no totals here, and a sum of what its sites in the page have is not one.
@@ -49,8 +51,8 @@ export function showDiff(root: HTMLElement, { diff, version }: DiffDocument, sta
       { id: 'verdict', title: 'Verdict', width: '7em', value: (row) => row.verdict,
         cell: (row) => h('span', { class: `tag ${row.verdict}` }, row.verdict) },
       { id: 'change', title: 'Change', number: true, width: '9em', value: (row) => row.change, cell: (row) => signed(row.change) },
-      { id: 'old', title: 'Old', number: true, width: '9em', value: (row) => row.old, cell: (row) => amount(row.old) },
-      { id: 'new', title: 'New', number: true, width: '9em', value: (row) => row.new, cell: (row) => amount(row.new) },
+      { id: 'old', title: 'Old', number: true, width: '9em', value: (row) => row.old, cell: (row) => oldAmount(row.old) },
+      { id: 'new', title: 'New', number: true, width: '9em', value: (row) => row.new, cell: (row) => newAmount(row.new) },
       { id: 'caller', names: 'row', title: 'Caller', width: 'auto', value: (row) => row.caller, cell: (row) => functionCell(row.caller) },
       { id: 'place', names: 'place', title: 'Place', width: '16em', value: (row) => `${row.file ?? ''}:${row.line ?? ''}`,
         cell: (row) => row.file && endCell(baseName(row.file) + lineOf(row), row.file + lineOf(row), 'place') },
@@ -85,7 +87,7 @@ export function showDiff(root: HTMLElement, { diff, version }: DiffDocument, sta
       card({ kind: diff.grew ? 'bad' : sure ? 'good' : 'unknown',
              title: diff.grew ? `${plural(grew, 'site')} new or grown` : nothing,
              text: `By ${diff.by}${unit}: ${counts.new} new, ${counts.grown} grown, ${counts.shrunk} shrunk, ${counts.gone} gone, ${counts.same} the same.${chance}${part}` }),
-      card(whole ? { kind: 'unknown', title: `${signed(after - before)} in all`, text: `From ${amount(before)} to ${amount(after)}; the ${shown}: ${signed(change)}.` }
+      card(whole ? { kind: 'unknown', title: `${signed(after - before)} in all`, text: `From ${oldAmount(before)} to ${newAmount(after)}; the ${shown}: ${signed(change)}.` }
         : { kind: 'unknown', title: `${signed(change)} over the sites below`, text: `These are the ${shown}, not all.` }),
       ...[diff.old, diff.new].filter((one) => one.notes.length > 0 || !one.all_recorded).map((one) =>
         card({ kind: 'warning', title: !one.all_recorded ? 'Not everything was recorded' : one.notes.length > 1 ? 'Notes' : 'Note', text: `${one.name}: ${one.notes.map((note) => without(`${one.name}: `, note)).join('; ')}` }))),

@@ -19,17 +19,24 @@ interface Verdict extends Card {
 
 // What a page that was made of a part says of it: nothing is known of the rest.
 function ofSelection(report: Report): { words: string; remark: string } | null {
-  const { only, match } = report.range;
-  if (only.length === 0 && !match) return null;
-  return { words: ' of the selection', remark: ` Only ${only.join('; ') || `sites that match /${match}/`}: the rest is not in this page.` };
+  const { only, match, whole, from_s, to_s } = report.range, { live_until_s } = report.coverage;
+  // Of a process at work the whole range ends where its trace was opened.
+  const all = whole || (live_until_s != null && from_s === 0 && to_s >= live_until_s);
+  if (only.length === 0 && !match && all) return null;
+  const chosen = only.join('; ') || (match && `sites that match /${match}/`);
+  const parts = [chosen, !all && `blocks allocated from ${seconds(from_s)} to ${seconds(to_s)}`].filter((part) => part);
+  return { words: ' of the selection', remark: ` Only ${parts.join('; ')}: the rest is not in this page.` };
 }
 
+// The program may have stopped the recording for a while.
+const allRecorded = ({ coverage }: Report) => coverage.all_recorded && !(coverage.stopped_allocations! > 0);
+
 // "Nothing" is good news only where everything was recorded.
-const good = ({ totals, coverage }: Report) => (totals.estimated || !coverage.all_recorded ? 'unknown' : 'good');
-const ofWhat = ({ totals, coverage }: Report) =>
-  (totals.estimated ? ' of what was sampled' : coverage.all_recorded ? '' : ' of what was recorded');
-const rest = ({ totals, coverage }: Report) =>
-  (totals.estimated ? ' That is little of all.' : coverage.all_recorded ? '' : ' That is not all.');
+const good = (report: Report) => (report.totals.estimated || !allRecorded(report) ? 'unknown' : 'good');
+const ofWhat = (report: Report) =>
+  (report.totals.estimated ? ' of what was sampled' : allRecorded(report) ? '' : ' of what was recorded');
+const rest = (report: Report) =>
+  (report.totals.estimated ? ' That is little of all.' : allRecorded(report) ? '' : ' That is not all.');
 
 // As in the text: of blocks without bytes their number says more.
 const amount = ({ bytes: size, blocks }: Amount) => (size === 0 ? `${plural(blocks, 'block')} of 0 bytes` : bytes(size));
@@ -129,6 +136,7 @@ function coverageVerdict(report: Report): Verdict {
     coverage.window_begin_s !== null && `what was before ${seconds(coverage.window_begin_s)} was not kept`,
     coverage.recording_end_s !== null && `the recording ended after ${seconds(coverage.recording_end_s)}`,
     coverage.interrupted && 'the reading was interrupted',
+    coverage.stopped_allocations! > 0 && `the program stopped the recording: ${plural(coverage.stopped_allocations!, 'allocation')} then ${coverage.stopped_allocations === 1 ? 'is' : 'are'} in no figure`,
     coverage.unseen_allocators.length > 0 && 'an allocator was not seen',
     coverage.cross_check_differences > 0 && `${plural(coverage.cross_check_differences, 'stack')} doubtful`,
     coverage.unordered_events > 0 && `${plural(coverage.unordered_events, 'event')} in doubtful order`,

@@ -493,6 +493,9 @@ TEST(TextReportTest, OfFaultsThatWereLostNobodySaysThatThereWereNone) {
                            .last_time_ns = 35'000'000, .touchers = {{stack, {1000, 0}}}});
   trace.AddSite(stack, 1, 5 << 20, 1);
   const auto text = [&] { return RenderText(trace.View(), Options(200, false)); };
+  trace.analysis.process.end = ProcessInfo::End::kSignal;
+  EXPECT_THAT(text(), HasSubstr("; of the 1.97 s after that not all was seen"));
+  trace.analysis.process.end = ProcessInfo::End::kExit;
   EXPECT_THAT(text(), HasSubstr("; none in the 1.97 s after that"));
   details.lost = 5000;
   details.last_lost_ns = 34'000'000;

@@ -43,7 +43,8 @@ export class CoverageView implements View {
       h('dl', { class: 'figures' },
         ...ROWS.filter(([key]) => typeof coverage[key] === 'number')
           .flatMap(([key, title]) => [h('dt', {}, title), h('dd', {}, count(coverage[key] as number))]),
-        h('dt', {}, 'memtrace’s own memory'), h('dd', {}, `at most ${bytes(coverage.tool_memory_bytes)}`)),
+        ...coverage.tool_memory_bytes === null ? []
+          : [h('dt', {}, 'memtrace’s own memory'), h('dd', {}, `at most ${bytes(coverage.tool_memory_bytes)}`)]),
       counters.length > 0 && h('details', {}, h('summary', {}, 'Counters of the library'),
         h('dl', { class: 'figures' }, ...counters.flatMap(([key, value]) => [h('dt', {}, name(key)), h('dd', {}, count(value))]))));
   }

@@ -64,7 +64,7 @@ export class PhasesView implements View {
       label: 'Phases', sort: 'begin', onSort: (sort) => model.state.set({ sort }), key: byPlace(model.report.phases),
       columns: [
         { id: 'phase', names: 'row', title: 'Phase', width: 'auto', value: (phase) => phase.name, cell: (phase) => h('span', { title: phase.name }, name(called(phase.name))) },
-        { id: 'begin', title: 'From, to', help: 'Its first begin and its last end', width: '15em', value: (phase) => phase.first_begin.time_s, cell: (phase) => this.chooser(phase) },
+        { id: 'begin', title: 'From, to', help: 'Its first begin and its last end', width: '18em', value: (phase) => phase.first_begin.time_s, cell: (phase) => this.chooser(phase) },
         number('times', 'Times', '5em', (phase) => phase.times, count),
         number('time', 'Time in it', '6.5em', (phase) => phase.total_s, seconds),
         number('allocations', 'Allocs', '6em', (phase) => phase.allocations, events, 'Allocations'),
@@ -79,11 +79,12 @@ export class PhasesView implements View {
   }
 
   private chooser(phase: Phase): HTMLElement {
-    const { intervals, state } = this.model, { first_begin, last_end, open } = phase;
+    const { intervals, report, state } = this.model, { first_begin, last_end, open } = phase;
     const { first, behind } = intervals.around(first_begin.time_s, last_end.time_s);
     const step = Math.max(last_end.time_s - first_begin.time_s, 0) / 10;  // its ends look different
-    return h('button', { type: 'button', class: 'link', title: 'Choose this time', on: { click: () => state.set(intervals.choice(first, behind), true) } },
-      `${seconds(first_begin.time_s, step)} to ${open > 0 ? 'the end' : seconds(last_end.time_s, step)}`);
+    const ends = open > 0 && report.range.whole ? 'the end' : seconds(last_end.time_s, step);
+    const time = `${seconds(first_begin.time_s, step)} to ${ends}`;
+    return h('button', { type: 'button', class: 'link', title: `Choose this time: ${time}`, on: { click: () => state.set(intervals.choice(first, behind), true) } }, time);
   }
 
   private poolTable(): Table<Pool> {
