@@ -97,7 +97,7 @@ complete -c memtrace -n '__memtrace_command report' -l scan -xa last -d 'The mem
 complete -c memtrace -n '__memtrace_command report' -l show-leak-kinds -xa '(__fish_append , definite indirect possible reachable all none)' -d 'Kinds of leaks'
 complete -c memtrace -n '__memtrace_command report' -l leak-resolution -xa 'low med high' -d 'Frames that make two stacks one'
 complete -c memtrace -n '__memtrace_command report' -l leak-check-heuristics -xa '(__fish_append , stdstring length64 newarray multipleinheritance gobject gslice all none)' -d 'Interior pointers that count'
-complete -c memtrace -n '__memtrace_command report' -l leader -xa 'address sequence' -d 'Of a lost cycle the definite one'
+complete -c memtrace -n '__memtrace_command report' -l leader -xa 'address sequence code' -d 'Of a lost cycle the definite one'
 complete -c memtrace -n '__memtrace_command report' -l suppressions -rF -d 'Leaks to count apart'
 complete -c memtrace -n '__memtrace_command report' -l suppress-children -d 'And what only they lead to'
 complete -c memtrace -n '__memtrace_command report' -l graph -d 'What keeps the heap, by root and by site'

@@ -139,13 +139,14 @@ absl::Status ParseLeakFlags(const ReportFlags& flags, ReportOptions* options) {
       {2, "low"}, {4, "med"}, {0, "high"}};
   const auto frames = OneOf("--leak-resolution", flags.leak_resolution, kResolutions);
   if (!frames.ok()) return frames.status();
-  static constexpr std::pair<bool, absl::string_view> kLeaders[] = {
-      {false, "address"}, {true, "sequence"}};
-  const auto by_sequence = OneOf("--leader", flags.leader, kLeaders);
-  if (!by_sequence.ok()) return by_sequence.status();
+  using leak::LeaderBy;
+  static constexpr std::pair<LeaderBy, absl::string_view> kLeaders[] = {
+      {LeaderBy::kAddress, "address"}, {LeaderBy::kSequence, "sequence"}, {LeaderBy::kCode, "code"}};
+  const auto leader = OneOf("--leader", flags.leader, kLeaders);
+  if (!leader.ok()) return leader.status();
   const auto heuristics = leak::ParseHeuristics(flags.heuristics);
   if (!heuristics.ok()) return heuristics.status();
-  options->analyze.leaks = {*heuristics, *by_sequence, {*frames, {}}};
+  options->analyze.leaks = {*heuristics, *leader, {*frames, {}}};
   return absl::OkStatus();
 }
 

@@ -109,7 +109,9 @@ void AddReportOptions(CLI::App* command, render::ReportFlags* flags) {
       ->type_name("SET");
   command->add_option("--leader", flags->leader,
                       "Of a lost cycle the definite one: by address\n"
-                      "(default) or sequence of allocation")
+                      "(default), sequence of allocation, or code, which\n"
+                      "is the same in each run and what check, diff and\n"
+                      "trend have")
       ->type_name("BY");
   command->add_flag("--graph", flags->questions.summary,
                     "What keeps the heap: by root (variables, stacks,\n"

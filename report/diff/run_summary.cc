@@ -251,6 +251,7 @@ absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const Summary
   symbolizer::SymbolizerProcess symbolizer(options.symbolizer);
   symbolizer.StartForkServer();
   AnalyzeOptions analyze;
+  analyze.leaks.leader = leak::LeaderBy::kCode;
   if (options.progress) {
     analyze.progress = [&](const ReadProgress& read) { options.progress("reading", read.share()); };
   }
@@ -327,7 +328,8 @@ absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
       [&](size_t image, AnalyzedTrace& trace, MergedSites& sites) {
         losses.See(image, trace, sites);
         samples.See(image, trace, sites);
-      });
+      },
+      {.leader = leak::LeaderBy::kCode});
   if (tree.images.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("no trace could be read: ",
                                                    tree.skipped.front().file, ": ",

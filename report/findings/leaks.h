@@ -25,6 +25,10 @@ namespace memtrace::report {
 // was not freed.
 enum class LeakKind : uint8_t { kDefinite, kIndirect, kPossible, kReachable, kUnfreed };
 inline constexpr size_t kLeakKinds = 5;
+// For certain, by itself or with another one.
+constexpr bool IsLost(LeakKind kind) {
+  return kind == LeakKind::kDefinite || kind == LeakKind::kIndirect;
+}
 
 struct LeakAmount {
   uint64_t bytes = 0;

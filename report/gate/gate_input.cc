@@ -478,7 +478,7 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy,
                       [&reader](size_t image, AnalyzedTrace& trace, MergedSites& sites) {
                         reader.See(image, trace, sites);
                       },
-                      {.find_names = find_names});
+                      {.find_names = find_names, .leader = leak::LeaderBy::kCode});
   // What replaced a process, and what it replaced, is known by the numbers of all of them.
   GateInput input = reader.Finish(*tree);
   LeaveOutOthers(policy, &input);

@@ -276,7 +276,7 @@ void Judging::SumLosses() {
     }
     sum.Add(loss);
     sum.leak.has_budget &= IsLimited(policy_.max_leaked, process);
-    if (loss.kind == LeakKind::kDefinite || loss.kind == LeakKind::kIndirect) {
+    if (IsLost(loss.kind)) {
       lost_[{process.program, fingerprint}].Add(loss);
     }
   }
@@ -320,13 +320,18 @@ void Judging::FindFixed() {
     const bool looked_for = programs_.contains(entry.program);
     const bool found =
         std::any_of(result_.leaks.begin(), result_.leaks.end(), [&](const GateLeak& leak) {
-          return leak.kind == entry.kind && leak.fingerprint == entry.fingerprint &&
-                 leak.program == entry.program;
+          // Which block of a ring leads to the others is a matter of the build.
+          return (leak.kind == entry.kind || (IsLost(leak.kind) && IsLost(entry.kind))) &&
+                 leak.fingerprint == entry.fingerprint && leak.program == entry.program;
         });
-    // Without names a leak has another fingerprint: it may be there.
+    // Without names (a module that is gone, or stripped) a leak has another fingerprint: it may be
+    // there.
     const bool has_nameless =
         std::any_of(result_.leaks.begin(), result_.leaks.end(), [&](const GateLeak& leak) {
-          return leak.program == entry.program && !names_.NamelessModule(leak.stack).empty();
+          if (leak.program != entry.program || leak.verdict == Verdict::kWithin) return false;
+          const Frame* caller = names_.Caller(leak.stack);
+          return (caller != nullptr && caller->function.empty()) ||
+                 !names_.NamelessModule(leak.stack).empty();
         });
     if (looked_for && !found && !has_nameless) result_.fixed.push_back(entry);
   }

@@ -44,7 +44,7 @@ std::string KeyOf(const AnalyzeOptions& options, const std::string& sysroot) {
     key.Number(range.asked ? 1 : 0);
   }
   key.Number(options.leaks.heuristics);
-  key.Number(options.leaks.leader_by_sequence ? 1 : 0);
+  key.Number(static_cast<uint64_t>(options.leaks.leader));
   key.Number(options.leaks.resolution.frames);
   for (const leak::CodeRange& range : options.leaks.resolution.operator_new) {
     for (const uint64_t number : {uint64_t{range.instance}, range.begin, range.end})

@@ -4,11 +4,6 @@
 #include <numeric>
 
 namespace memtrace::report::leak {
-namespace {
-
-bool IsLost(LeakKind kind) { return kind == LeakKind::kDefinite || kind == LeakKind::kIndirect; }
-
-}  // namespace
 
 std::vector<uint32_t> FinalLeaders(const Marks& marks) {
   std::vector<uint32_t> leader(marks.kind.size(), kNoBlock), way;

@@ -10,8 +10,10 @@
 #include "format/event_words.h"
 #include "report/base/path.h"
 #include "report/leak/glib_blocks.h"
+#include "report/leak/leader_order.h"
 #include "report/leak/marker.h"
 #include "report/model/heap_model.h"
+#include "report/model/module_finder.h"
 #include "report/trace/trace_reader.h"
 #include "report/words/units.h"
 #include "report/words/write_failure.h"
@@ -141,7 +143,8 @@ void LeakCheck::Classify(const HeapModel& model, Scan& scan, LeakScan* found) {
   Scan again = ReadScan(*reader_, scan.number, &builder);
   HeapGraph graph = builder.Finish();
   if (has_glib) FindGLibBlocks(options_.heuristics, &graph);
-  Marks marks = Mark(graph, options_.leader_by_sequence);
+  Marks marks = Mark(graph, OrderOfLeaders(options_.leader, graph, sites, *stacks_,
+                                           [this] { return ModulesOf(*reader_); }));
   records_.Fill(graph, marks, sites, found);
   Explain(scan, unseen, allocated != nullptr, found);
   if (model.has_doubts()) {

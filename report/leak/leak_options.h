@@ -26,11 +26,14 @@ struct Resolution {
   std::vector<CodeRange> operator_new;
 };
 
+// Which block of a lost cycle counts as the lost one: that at the lowest address, as for memcheck;
+// the one that was allocated first; or the one whose code comes first in its module, which is the
+// same in each run of a program.
+enum class LeaderBy : uint8_t { kAddress, kSequence, kCode };
+
 struct LeakOptions {
   HeuristicSet heuristics = kAllHeuristics;
-  // Which block of a lost cycle counts as the lost one: the lowest address, as memcheck
-  // does, or the one that was allocated first.
-  bool leader_by_sequence = false;
+  LeaderBy leader = LeaderBy::kAddress;
   Resolution resolution;
 };
 

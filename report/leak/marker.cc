@@ -1,7 +1,5 @@
 #include "report/leak/marker.h"
 
-#include <algorithm>
-#include <numeric>
 #include <utility>
 
 namespace memtrace::report::leak {
@@ -24,6 +22,15 @@ class Flood {
       const bool definite = marks_.kind[block] == LeakKind::kReachable;
       for (const HeapEdge& edge : graph_.EdgesOf(block)) Meet(edge.to, edge.how(), definite);
     }
+  }
+
+  // What nothing leads to so far, by ascending address.
+  std::vector<uint32_t> Lost() const {
+    std::vector<uint32_t> lost;
+    for (uint32_t block = 0; block < graph_.size(); ++block) {
+      if (marks_.kind[block] == LeakKind::kDefinite) lost.push_back(block);
+    }
+    return lost;
   }
 
   void FromLost(uint32_t leader) {
@@ -79,19 +86,12 @@ class Flood {
 
 }  // namespace
 
-Marks Mark(const HeapGraph& graph, bool by_sequence) {
+Marks Mark(const HeapGraph& graph, const ArrangeBlocks& arrange) {
   Flood flood(graph);
   flood.FromRoots();
-  if (by_sequence) {
-    std::vector<uint32_t> order(graph.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-      return graph.blocks().block(a).time_ns < graph.blocks().block(b).time_ns;
-    });
-    for (const uint32_t block : order) flood.FromLost(block);
-  } else {
-    for (uint32_t block = 0; block < graph.size(); ++block) flood.FromLost(block);
-  }
+  std::vector<uint32_t> lost = flood.Lost();
+  if (arrange) arrange(&lost);
+  for (const uint32_t block : lost) flood.FromLost(block);
   return flood.Take();
 }
 

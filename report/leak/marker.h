@@ -17,6 +17,7 @@
 #define MEMTRACE_REPORT_LEAK_MARKER_H_
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "report/findings/leaks.h"
@@ -33,8 +34,11 @@ struct Marks {
   std::vector<LeakAmount> indirect;
 };
 
-// Leaders by ascending address, or with `by_sequence` by the time of allocation.
-Marks Mark(const HeapGraph& graph, bool by_sequence);
+// Puts blocks, which it is given by ascending address, in order. Empty: they are.
+using ArrangeBlocks = std::function<void(std::vector<uint32_t>* blocks)>;
+
+// `arrange`: in which order lost blocks are looked at; empty: by ascending address.
+Marks Mark(const HeapGraph& graph, const ArrangeBlocks& arrange);
 
 }  // namespace memtrace::report::leak
 

@@ -174,6 +174,7 @@ TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>&
     AnalyzeOptions options;
     options.jobs = how.jobs;
     options.stop = how.stop;
+    options.leaks.leader = how.leader;
     options.progress = [&](const ReadProgress& progress) { report(progress.share()); };
     auto trace = AnalyzeTrace(**reader, options);
     if (!trace.ok()) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "report/analysis/unseen_allocators.h"
+#include "report/leak/leak_options.h"
 #include "report/tree/merged_sites.h"
 #include "report/tree/process_tree.h"
 #include "report/tree/trace_set.h"
@@ -61,6 +62,7 @@ using SeeTrace = std::function<void(size_t image, AnalyzedTrace& trace, MergedSi
 struct TreeOptions {
   unsigned jobs = 0;           // AnalyzeOptions
   FindModuleNames find_names;  // looks for allocators that are not recorded; empty: nobody does
+  leak::LeaderBy leader = leak::LeaderBy::kAddress;
   // AnalyzeOptions. Of a trace that was not read to its end nothing is kept.
   std::function<bool()> stop;
 };

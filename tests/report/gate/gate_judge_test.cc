@@ -164,6 +164,19 @@ TEST(JudgeTest, AsLongAsNoMoreIsLostNothingHasGrown) {
   EXPECT_EQ(plain.baseline.entries().front().lost.blocks, 0u);
 }
 
+// The other block of the ring leads now.
+TEST(JudgeTest, WhatIsLostWithAnotherOneIsNotFixed) {
+  MadeUpGate gate;
+  const uint32_t app = gate.AddProcess("app");
+  const StackId stack = gate.Stack("Lost");
+  gate.AddLeak(app, LeakKind::kDefinite, stack, 40, 4);
+  gate.AcceptAll();
+  gate.input.losses.front().kind = LeakKind::kIndirect;
+  gate.AddLeak(app, LeakKind::kDefinite, gate.Stack("Other"), 60, 4);
+  EXPECT_EQ(gate.Judge().exit_code(), 1);
+  EXPECT_THAT(gate.result.fixed, IsEmpty());
+}
+
 TEST(JudgeTest, MoreProcessesAreNoGrowth) {
   MadeUpGate gate;
   const StackId stack = gate.Stack("Lost");

@@ -224,10 +224,30 @@ TEST(LeakClassesTest, OrTheOneAllocatedFirst) {
   world.Block(kB, 48).Block(kA, 32);
   world.In(kA, kB).In(kB, kA);
   LeakOptions options;
-  options.leader_by_sequence = true;
+  options.leader = leak::LeaderBy::kSequence;
   world.Check(options);
   EXPECT_EQ(world.KindOf(kB), kDefinite);
   EXPECT_EQ(world.KindOf(kA), kIndirect);
+}
+
+// Wherever they lie and whichever came first.
+TEST(LeakClassesTest, OrTheOneWhoseCodeComesFirst) {
+  constexpr uint64_t kFirst = 0x402100, kSecond = 0x402200;
+  LeakOptions options;
+  options.leader = leak::LeaderBy::kCode;
+  for (const bool first_is_lower : {true, false}) {
+    for (const bool first_came_first : {true, false}) {
+      World world;
+      const uint64_t first = first_is_lower ? kA : kB, second = first_is_lower ? kB : kA;
+      if (first_came_first) world.Block(first, 48, kFirst);
+      world.Block(second, 32, kSecond);
+      if (!first_came_first) world.Block(first, 48, kFirst);
+      world.In(kA, kB).In(kB, kA);
+      world.Check(options);
+      EXPECT_EQ(world.KindOf(first), kDefinite);
+      EXPECT_EQ(world.KindOf(second), kIndirect);
+    }
+  }
 }
 
 TEST(LeakClassesTest, ALeaderMetLaterJoinsTheOther) {

@@ -393,7 +393,7 @@ TEST(LeakOptionsTest, AreMemchecks) {
   const auto options = ParseReportFlags(flags);
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->analyze.leaks.resolution.frames, 4u);
-  EXPECT_TRUE(options->analyze.leaks.leader_by_sequence);
+  EXPECT_EQ(options->analyze.leaks.leader, leak::LeaderBy::kSequence);
   EXPECT_EQ(options->scan, 3u);
   for (const auto& bad : {ReportFlags{.scan = "0"}, ReportFlags{.leak_kinds = "x"},
                           ReportFlags{.leak_resolution = "all"}, ReportFlags{.heuristics = "no"},
