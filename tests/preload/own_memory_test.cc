@@ -56,12 +56,13 @@ bool IsAligned(size_t bytes, size_t alignment, size_t left_bytes) {
     const rlim_t room = pages * arch::kPageBytes + left_bytes;
     const rlimit limit = {room, room};
     if (left_bytes != 0 && setrlimit(RLIMIT_AS, &limit) != 0) _exit(2);
+    const uint64_t before = own_bytes();
     auto* const memory = static_cast<volatile char*>(OwnMapAligned(bytes, alignment));
     if (memory == nullptr || reinterpret_cast<uintptr_t>(memory) % alignment != 0) _exit(1);
     memory[0] = 1;
     memory[bytes - 1] = 1;
     OwnUnmap(const_cast<char*>(memory), bytes);
-    _exit(own_bytes() == 0 ? 0 : 3);
+    _exit(own_bytes() == before ? 0 : 3);
   }
   int status = 0;
   waitpid(child, &status, 0);
