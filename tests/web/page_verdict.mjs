@@ -96,9 +96,9 @@ describe('an ordinary page, its verdict', () => {
 
   test('has no good news of all where it is of a part', async () => {
     for (const [name, alter, kind, words] of [
-      ['none.html', () => {}, 'good', /^Nothing is lost$/],
-      ['late.html', (report) => { Object.assign(report.range, { whole: false, from_s: 0.5 }); }, 'unknown', /^Nothing of the selection is lost$/],
-      ['paused.html', (report) => { report.coverage.stopped_allocations = 3; }, 'unknown', /^Nothing of what was recorded is lost$/],
+      ['verdict_none.html', () => {}, 'good', /^Nothing is lost$/],
+      ['verdict_late.html', (report) => { Object.assign(report.range, { whole: false, from_s: 0.5 }); }, 'unknown', /^Nothing of the selection is lost$/],
+      ['verdict_paused.html', (report) => { report.coverage.stopped_allocations = 3; }, 'unknown', /^Nothing of what was recorded is lost$/],
     ]) {
       altered('ordinary.html', name, ({ report }) => {
         for (const { totals, of_runtime } of report.leak_scans) {
@@ -111,8 +111,8 @@ describe('an ordinary page, its verdict', () => {
         assert.match(await first.locator('h2').textContent(), words);
         assert.equal(await first.getAttribute('class'), `verdict ${kind}`);
         const all = await page.locator('.verdicts').textContent();
-        if (name === 'late.html') assert.match(all, /Only blocks allocated from 500 ms to .*: the rest is not in this page\./);
-        if (name === 'paused.html') assert.match(all, /The program stopped the recording: 3 allocations then are in no figure\./);
+        if (name === 'verdict_late.html') assert.match(all, /Only blocks allocated from 500 ms to .*: the rest is not in this page\./);
+        if (name === 'verdict_paused.html') assert.match(all, /The program stopped the recording: 3 allocations then are in no figure\./);
       });
     }
   });
