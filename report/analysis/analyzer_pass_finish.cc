@@ -41,7 +41,8 @@ void AnalyzerPass::FillProcess(Analysis* analysis) const {
   process.forked = (reader_->header().flags & format::kFileForked) != 0;
   process.last_event_ns = latest_ns_;
   const bool tells_end = metadata.end.has_value() || metadata.stopped.has_value();
-  if (!tells_end && (!range_.whole() || interrupted_)) {  // a part was read, and there are later ones
+  // Where a part was read there are later ones.
+  if (!tells_end && (!range_.whole() || interrupted_)) {
     process.last_event_ns = std::max(latest_ns_, LastStampNs(*reader_));
   }
   process.duration_ns = process.last_event_ns;

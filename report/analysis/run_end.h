@@ -13,8 +13,8 @@ namespace memtrace::report {
 // The latest stamp of its events; or until when the trace's clock was read behind them.
 uint64_t LastStampNs(const TraceReader& reader);
 
-// Until when the process was seen from outside. The last event of one that was killed, or that ended
-// past exit(), is not its end: it may have slept for an hour.
+// Until when the process was seen from outside. The last event of one that was killed, or that
+// ended past exit(), is not its end: it may have slept for an hour.
 uint64_t SeenAliveUntil(const TraceMetadata& metadata, const PressureLane& lane);
 
 // The end that it wrote; else that stamp, or until when it was seen at work.

@@ -141,7 +141,9 @@ absl::Status ParseLeakFlags(const ReportFlags& flags, ReportOptions* options) {
   if (!frames.ok()) return frames.status();
   using leak::LeaderBy;
   static constexpr std::pair<LeaderBy, absl::string_view> kLeaders[] = {
-      {LeaderBy::kAddress, "address"}, {LeaderBy::kSequence, "sequence"}, {LeaderBy::kCode, "code"}};
+      {LeaderBy::kAddress, "address"},
+      {LeaderBy::kSequence, "sequence"},
+      {LeaderBy::kCode, "code"}};
   const auto leader = OneOf("--leader", flags.leader, kLeaders);
   if (!leader.ok()) return leader.status();
   const auto heuristics = leak::ParseHeuristics(flags.heuristics);

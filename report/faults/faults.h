@@ -29,8 +29,8 @@ class FaultCollector {
   std::span<const UsageSample> samples();
 
   // Faults of the range, correlations, thinned samples.
-  // `at_end`: the counts that the process wrote at its end, if it did. A part of a run that ends behind
-  // the last sample that was read has its share of what came until then.
+  // `at_end`: the counts that the process wrote at its end, if it did. A part of a run that ends
+  // behind the last sample that was read has its share of what came until then.
   void Finish(const Range& range, const UsageSample* at_end, Faults* faults);
 
   // Writes the state into an archive, or reads it out of one (state/state_archive.h).

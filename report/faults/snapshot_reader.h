@@ -28,10 +28,10 @@ struct SnapshotMapping {
   uint64_t rss() const { return kib[0] << 10; }
   uint64_t swap() const { return kib[8] << 10; }
   uint64_t huge() const { return (kib[7] + kib[11] + kib[12]) << 10; }
-  // Private memory of no file, whatever may be done with it now: a program seals what it has filled.
+  // Private memory of no file, whatever may be done with it: a program seals what it has filled.
   bool anonymous() const {
-    return inode == 0 && permissions[3] == 'p' &&
-           (permissions[1] == 'w' || path.empty() || path == "[heap]" || path.starts_with("[anon:"));
+    const bool is_memory = path.empty() || path == "[heap]" || path.starts_with("[anon:");
+    return inode == 0 && permissions[3] == 'p' && (permissions[1] == 'w' || is_memory);
   }
   // Whether its pages are told.
   bool holds_data() const { return permissions[1] == 'w' || anonymous(); }

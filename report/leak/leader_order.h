@@ -1,9 +1,9 @@
 // In which order lost blocks are looked at for who leads to whom (marker.h).
 //
-// Of blocks that lead to each other in a ring the first one counts as definitely lost, and the others
-// hang on it. Addresses, and the order of what several threads allocate, are another in each run. So
-// runs that are compared with each other have an order by the code that allocated: by the places of
-// the frames in their modules, from the innermost on.
+// Of blocks that lead to each other in a ring the first one counts as definitely lost, and the
+// others hang on it. Addresses, and the order of what several threads allocate, are others in each
+// run. So runs that are compared with each other have an order by the code that allocated: by the
+// places of the frames in their modules, from the innermost on.
 //
 // Pure functions, any thread.
 

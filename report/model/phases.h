@@ -23,8 +23,8 @@ class TraceReader;
 // Collects the events of kPhase, in order.
 class PhaseCollector {
  public:
-  // Of phases those times are told that end at `begin_ns` or later; marks are told, and what is left
-  // out is counted, from there on.
+  // Of phases those times are told that end at `begin_ns` or later; marks are told, and what is
+  // left out is counted, from there on.
   explicit PhaseCollector(uint64_t begin_ns) : begin_ns_(begin_ns) {}
 
   // The latest sample of usage before `begin_ns`; may be told again.
@@ -67,7 +67,7 @@ class PhaseCollector {
   absl::flat_hash_map<std::string, size_t> marks_by_name_;
   uint64_t marks_left_out_ = 0;        // behind the list
   uint64_t named_marks_left_out_ = 0;  // of more names than there may be
-  uint64_t phases_left_out_ = 0;       // begins of more names than there may be
+  uint64_t phases_left_out_ = 0;       // begins of more names, or open phases, than there may be
   size_t open_ = 0;
   UsageSample before_;  // in no archive: a state is of a whole run
 };
