@@ -188,7 +188,7 @@ std::string ChangesText(const BaselineChanges& changes) {
   add(changes.lowered, "lowered");
   add(changes.removed, "removed");
   if (parts.empty()) parts.emplace_back(changes.is_new ? "written, without a leak" : "unchanged");
-  add(changes.kept, "kept, for not all came to its end");
+  add(changes.kept, "kept, for not all was seen");
   return absl::StrJoin(parts, ", ");
 }
 
@@ -249,7 +249,7 @@ const BaselineEntry* Baseline::Find(LeakKind kind, absl::string_view fingerprint
 
 std::string Baseline::Update(const std::vector<BaselineEntry>& leaks,
                              const std::set<std::string>& programs, LeakKindSet kinds,
-                             const std::set<std::string>& unfinished,
+                             const std::set<std::string>& part_seen,
                              BaselineChanges* changes) const {
   BaselineChanges done = {.is_new = lines_.empty()};
   std::map<std::tuple<std::string, LeakKind, std::string>, BaselineEntry> now;
@@ -271,7 +271,7 @@ std::string Baseline::Update(const std::vector<BaselineEntry>& leaks,
     }
     const BaselineEntry& old = entries_[line.entry];
     const auto found = now.find(KeyOf(old));
-    const bool only_more = unfinished.contains(old.program);
+    const bool only_more = part_seen.contains(old.program);
     const bool is_any = old.program == "*";  // others may need as much as there was
     const bool is_less = found != now.end() && !is_any && IsMoreThan(old, found->second);
     if (found != now.end() && (is_any || only_more)) Raise(old, &found->second);

@@ -48,7 +48,7 @@ struct BaselineChanges {
   uint64_t raised = 0;   // at least one number of it
   uint64_t lowered = 0;  // and none raised
   uint64_t removed = 0;
-  uint64_t kept = 0;     // that would have been lowered or removed, but for `unfinished`
+  uint64_t kept = 0;  // that would have been lowered or removed, but for `part_seen`
 };
 // "2 added, 1 raised", "unchanged".
 std::string ChangesText(const BaselineChanges& changes);
@@ -64,10 +64,10 @@ class Baseline {
   const std::vector<BaselineEntry>& entries() const { return entries_; }
 
   // The text of the file when `leaks` are what there is now. Entries of other programs than
-  // `programs`, and of other kinds than `kinds`, were not looked for: they stay. `unfinished`:
-  // programs that may not have come to all that they leak, of which nothing is lowered or removed.
+  // `programs`, and of other kinds than `kinds`, were not looked for: they stay. `part_seen`:
+  // programs that may leak more than was seen by name, of which nothing is lowered or removed.
   std::string Update(const std::vector<BaselineEntry>& leaks, const std::set<std::string>& programs,
-                     LeakKindSet kinds, const std::set<std::string>& unfinished = {},
+                     LeakKindSet kinds, const std::set<std::string>& part_seen = {},
                      BaselineChanges* changes = nullptr) const;
 
  private:

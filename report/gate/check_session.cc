@@ -132,11 +132,13 @@ absl::Status UpdateBaseline(const CheckFlags& flags, const GateInput& input,
   }
   if (absl::Status named = MayBecomeBaseline(*result, names); !named.ok()) return named;
   const std::set<std::string> programs(result->programs.begin(), result->programs.end());
+  std::set<std::string> part_seen = report->unfinished;
+  part_seen.insert(result->nameless.begin(), result->nameless.end());
   BaselineChanges changes;
   // Other runs may have changed the file while this one's program ran.
   auto updated = UpdateBaselineFile(flags.baseline, [&](const Baseline& now) {
-    return now.Update(BaselineOf(*result, names), programs, options.policy.fail_on,
-                      report->unfinished, &changes);
+    return now.Update(BaselineOf(*result, names), programs, options.policy.fail_on, part_seen,
+                      &changes);
   });
   if (!updated.ok()) return updated.status();
   options.baseline = *std::move(updated);
@@ -273,10 +275,11 @@ int RunAndCheck(const CheckFlags& flags, CheckOptions& options) {
       flags, EvidenceOfRun(directory, !scratch.has_value(), outcome), status != 0, options);
   const int gate = verdict.ok() ? *verdict : FailWithout(options.outputs, verdict.status());
   if (status == 0) return gate;
-  std::fprintf(
-      stderr, "memtrace: exit status %d %s; the gate's alone would be %d\n", status,
-      outcome.is_the_programs ? "is the program's" : "is that of a program that was not traced",
-      gate);
+  std::fprintf(stderr, "memtrace: exit status %d %s; the gate's alone would be %d\n", status,
+               outcome.is_the_programs ? "is the program's"
+               : outcome.started       ? "is that of a program that was not traced"
+                                       : "is that of a program that was not started",
+               gate);
   return status;
 }
 

@@ -151,6 +151,7 @@ class Judging {
     CollectNotes();
     SumLosses();
     JudgeLeaks();
+    FindNameless();
     FindFixed();
     CheckLimits();
     ConcludeOutcome();
@@ -168,6 +169,7 @@ class Judging {
   // Each leak gets its verdict; those that fail the gate come first. What may be no leak of the
   // program gets a note.
   void JudgeLeaks();
+  void FindNameless();
   // What the baseline knows and no process had any more.
   void FindFixed();
   // What is beyond a limit of the policy, and the limits that hold for no process.
@@ -313,6 +315,17 @@ void Judging::JudgeLeaks() {
   if (of_perl) result_.notes.insert(result_.notes.begin(), kPerlKeeps);
 }
 
+void Judging::FindNameless() {
+  for (const GateLeak& leak : result_.leaks) {
+    if (leak.verdict == Verdict::kWithin) continue;
+    const Frame* caller = names_.Caller(leak.stack);
+    if ((caller != nullptr && caller->function.empty()) ||
+        !names_.NamelessModule(leak.stack).empty()) {
+      result_.nameless.insert(leak.program);
+    }
+  }
+}
+
 void Judging::FindFixed() {
   for (const BaselineEntry& entry : baseline_.entries()) {
     if (!policy_.fail_on.Has(entry.kind)) continue;
@@ -324,16 +337,9 @@ void Judging::FindFixed() {
           return (leak.kind == entry.kind || (IsLost(leak.kind) && IsLost(entry.kind))) &&
                  leak.fingerprint == entry.fingerprint && leak.program == entry.program;
         });
-    // Without names (a module that is gone, or stripped) a leak has another fingerprint: it may be
-    // there.
-    const bool has_nameless =
-        std::any_of(result_.leaks.begin(), result_.leaks.end(), [&](const GateLeak& leak) {
-          if (leak.program != entry.program || leak.verdict == Verdict::kWithin) return false;
-          const Frame* caller = names_.Caller(leak.stack);
-          return (caller != nullptr && caller->function.empty()) ||
-                 !names_.NamelessModule(leak.stack).empty();
-        });
-    if (looked_for && !found && !has_nameless) result_.fixed.push_back(entry);
+    if (looked_for && !found && !result_.nameless.contains(entry.program)) {
+      result_.fixed.push_back(entry);
+    }
   }
 }
 

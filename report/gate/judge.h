@@ -69,6 +69,9 @@ struct GateResult {
   std::vector<GateLeak> leaks;     // gated ones first, then by kind and size
   std::vector<GateExcess> excesses;
   std::vector<BaselineEntry> fixed;    // in the baseline, looked for and not there
+  // Programs of which a leak that the baseline does not allow has no function's name (its module is
+  // gone, or stripped) and so another fingerprint: it may be any of those of the baseline.
+  std::set<std::string> nameless;
   std::vector<MissingPart> missing_evidence;
   std::vector<std::string> notes;      // of the scans, each once
   std::array<LeakAmount, kLeakKinds> totals;  // without what is suppressed

@@ -342,38 +342,43 @@ void FillOutcome(const RunResult& result, bool traced, RunOutcome* outcome) {
 int RunSession(const RunOptions& options, RunOutcome* outcome) {
   if (outcome != nullptr) *outcome = {};
   if (!options.finish.empty()) return FinishLeftovers(options);
+  const auto refuse = [outcome](absl::string_view why, int exit_status = kExitNotTraceable) {
+    if (outcome != nullptr) outcome->missing.push_back({"", std::string(why)});
+    return Fail(why, exit_status);
+  };
   if (options.command.empty()) {
-    return Fail("nothing to run: memtrace run -o FILE -- PROGRAM ARGUMENTS");
+    return refuse("nothing to run: memtrace run -o FILE -- PROGRAM ARGUMENTS");
   }
   if (options.keep == "newest" && !HasRoomForTheNewest(options)) {
-    return Fail("--keep newest needs --max-bytes of 1M or more: the rings of the threads and the "
-                "newest events have to fit");
+    return refuse(
+        "--keep newest needs --max-bytes of 1M or more: the rings of the threads and the "
+        "newest events have to fit");
   }
   const std::string& name = options.command.front();
   const FoundProgram program = FindProgram(name, getenv("PATH"));
   if (program.path.empty()) {
     const Refusal refusal = ExplainNotFound(name, program.error);
-    return Fail(refusal.message, refusal.exit_status);
+    return refuse(refusal.message, refusal.exit_status);
   }
   const auto library = FindPreloadLibrary(options.library);
-  if (!library.ok()) return Fail(library.status().message());
-  if (const auto refusal = CheckPreloaded(getenv("LD_PRELOAD"))) return Fail(refusal->message);
+  if (!library.ok()) return refuse(library.status().message());
+  if (const auto refusal = CheckPreloaded(getenv("LD_PRELOAD"))) return refuse(refusal->message);
   if (const auto refusal = CheckTraceable(program.path, library->facts)) {
-    return Fail(refusal->message, refusal->exit_status);
+    return refuse(refusal->message, refusal->exit_status);
   }
 
   OutputFields fields = FieldsOfRun(name);
   const std::string pattern = options.output.empty() ? std::string(kDefaultOutput) : options.output;
   const auto place = PlaceOutput(pattern, fields);
-  if (!place.ok()) return Fail(place.status().message());
+  if (!place.ok()) return refuse(place.status().message());
   const std::string& near = *place;
   const auto spool = SpoolDirectory::Create(near);
-  if (!spool.ok()) return Fail(spool.status().message());
+  if (!spool.ok()) return refuse(spool.status().message());
   const UniqueFd lock = Lock(*spool);
   absl::Status recorded = spool->WriteRunRecord({near, 0});
   if (!recorded.ok()) {
     spool->RemoveIfEmpty();
-    return Fail(recorded.message());
+    return refuse(recorded.message());
   }
   if (options.verbose) {
     Say(absl::StrCat("preloading ", library->path, " into ", program.path, ", spooling to ",
@@ -389,8 +394,9 @@ int RunSession(const RunOptions& options, RunOutcome* outcome) {
     const int status = exec_error == 0        ? kExitNotTraceable
                        : exec_error == ENOENT ? kExitNotFound
                                               : kExitNotExecutable;
-    return Fail(child.status().message(), status);
+    return refuse(child.status().message(), status);
   }
+  if (outcome != nullptr) outcome->started = true;
   PrepareToFollow();
   fields.pid = static_cast<uint32_t>(child->pid());
   SpoolFollowerOptions follow;

@@ -27,6 +27,7 @@ struct RunOptions {
 };
 
 struct RunOutcome {
+  bool started = false;  // else `missing` says why not
   // The exit status is the traced program's own, and not that of one that did not start or was not
   // traced.
   bool is_the_programs = false;

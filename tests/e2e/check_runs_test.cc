@@ -55,8 +55,9 @@ TEST(CheckRunsTest, OfAProgramThatDidNotRunNoStatusIsTheProgramsOwn) {
   TempDir directory;
   const Result missing = Check({"--run", "--", directory / "no_such_program"});
   EXPECT_EQ(missing.exit_status, 127);
-  EXPECT_THAT(missing.err, HasSubstr("is that of a program that was not traced; the gate's alone would be 2"));
+  EXPECT_THAT(missing.err, HasSubstr("is that of a program that was not started; the gate's alone would be 2"));
   EXPECT_THAT(missing.out, Not(HasSubstr("/memtrace-check."))) << "a directory that is gone";
+  EXPECT_THAT(missing.out, HasSubstr("no_such_program: No such file")) << "the cause is the evidence";
   const Result no_directory = Check({"--run", "--traces", "/dev/null", "--", "true"});
   EXPECT_EQ(no_directory.exit_status, 2);
   EXPECT_THAT(no_directory.err, HasSubstr("--traces: /dev/null: "));

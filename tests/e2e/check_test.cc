@@ -343,11 +343,36 @@ int main(int argc, char** argv) {
   EXPECT_THAT(known, HasSubstr("bytes=40 blocks=1 program=early"));
   const Result failed = update("3");
   EXPECT_EQ(failed.exit_status, 3);
-  EXPECT_THAT(failed.out, HasSubstr(": unchanged, 1 kept, for not all came to its end\n"));
+  EXPECT_THAT(failed.out, HasSubstr(": unchanged, 1 kept, for not all was seen\n"));
   EXPECT_THAT(failed.out, Not(HasSubstr("These are gone")));
   EXPECT_EQ(ReadFile(baseline), known);
   EXPECT_THAT(update("0").out, HasSubstr(": 1 removed\n"));
   EXPECT_THAT(ReadFile(baseline), Not(HasSubstr("early")));
+}
+
+// A stripped build tells each leak by another fingerprint: which of the named ones it is, nobody knows.
+TEST(CheckTest, OfAStrippedBuildTheBaselineForgetsNothing) {
+  TempDir work;
+  const std::string program = Compile(work, "three", kThreeLeaks);
+  const std::string baseline = work / "leaks.baseline", named = work / "named";
+  const auto check = [&](bool update) {
+    Words words = {"--baseline", baseline};
+    if (update) words.push_back("--update-baseline");
+    words.insert(words.end(), {"--run", "--", program});
+    return Check(words);
+  };
+  ASSERT_EQ(check(true).exit_status, 0);
+  const std::string known = ReadFile(baseline);
+  ASSERT_EQ(RunCommand({.arguments = {"cp", program, named}}).Outcome(), "exit 0");
+  ASSERT_EQ(RunCommand({.arguments = {"strip", program}}).Outcome(), "exit 0");
+  const Result stripped = check(true);
+  EXPECT_THAT(stripped.out, HasSubstr(" kept, for not all was seen\n"));
+  EXPECT_THAT(ReadFile(baseline), StartsWith(known));
+  ASSERT_EQ(RunCommand({.arguments = {"cp", named, program}}).Outcome(), "exit 0");
+  EXPECT_EQ(check(false).exit_status, 0);
+  // By name again, what has none is gone.
+  EXPECT_THAT(check(true).out, HasSubstr(" removed\n"));
+  EXPECT_EQ(ReadFile(baseline), known);
 }
 
 TEST(CheckTest, WritesSeveralFormatsAtOnce) {

@@ -195,7 +195,7 @@ TEST(BaselineTest, AnUpdateTellsWhatItDid) {
                   Leak(LeakKind::kDefinite, "hh", 1, 1, "app", "")}),
             "2 added, 1 raised, 1 lowered, 1 removed");
   EXPECT_EQ(told({}, {"other"}), "4 removed");
-  EXPECT_EQ(told({}, {"app"}), "unchanged, 4 kept, for not all came to its end");
+  EXPECT_EQ(told({}, {"app"}), "unchanged, 4 kept, for not all was seen");
   BaselineChanges changes;
   Baseline().Update({}, {"app"}, kDefinite, {}, &changes);
   EXPECT_EQ(ChangesText(changes), "written, without a leak");
