@@ -35,6 +35,14 @@ Json FaultSiteJson(const ReportView& view, const FaultSite& site) {
   return json;
 }
 
+Json FaultMappingJson(const ReportView& view, const FaultMapping& mapping) {
+  Json json = SumsJson(mapping.faults);
+  json["file"] = mapping.file.empty() ? Json() : Json(mapping.file);
+  json["touched_by"] = TouchersJson(view, mapping.touchers);
+  json["stack"] = StackJson(view, mapping.stack);
+  return json;
+}
+
 Json ThrashJson(const FaultDetails& details) {
   Json list = Json::array();
   for (const ThrashStretch& stretch : details.thrash) {
@@ -117,30 +125,27 @@ Json FaultsJson(const ReportView& view, size_t top) {
   }
   json["by_memory"] = std::move(by_kind);
   json["memory_kinds"] = std::move(kinds);
-  const auto list = [&](const auto& rows, auto to_json) {
-    Json array = Json::array();
-    for (size_t i = 0; i < rows.size() && i < top; ++i) array.push_back(to_json(rows[i]));
-    return array;
-  };
   Json sites = Json::array();
   for (const FaultSite& site : details.sites) {
     if (sites.size() == top) break;
     if (view.Matches(site.stack)) sites.push_back(FaultSiteJson(view, site));
   }
   json["sites"] = std::move(sites);
-  json["mappings"] = list(details.mappings, [&](const FaultMapping& mapping) {
-    Json each = SumsJson(mapping.faults);
-    each["file"] = mapping.file.empty() ? Json() : Json(mapping.file);
-    each["touched_by"] = TouchersJson(view, mapping.touchers);
-    each["stack"] = StackJson(view, mapping.stack);
-    return each;
-  });
-  json["places"] = list(details.places, [](const FaultPlace& place) {
+  Json mappings = Json::array();
+  for (const FaultMapping& mapping : details.mappings) {
+    if (mappings.size() == top) break;
+    if (view.Matches(mapping.stack)) mappings.push_back(FaultMappingJson(view, mapping));
+  }
+  json["mappings"] = std::move(mappings);
+  Json places = Json::array();
+  for (const FaultPlace& place : details.places) {
+    if (places.size() == top) break;
     Json each = SumsJson(place.faults);
     each["memory"] = std::string(MemoryKindName(place.kind));
     each["name"] = place.name;
-    return each;
-  });
+    places.push_back(std::move(each));
+  }
+  json["places"] = std::move(places);
   json["touched_by"] = TouchersJson(view, details.touchers);
   return json;
 }

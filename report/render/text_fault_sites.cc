@@ -143,13 +143,17 @@ std::string Words(const ReportView& view, const TextOptions& options) {
 
 std::string MappingsTable(const ReportView& view, const TextOptions& options) {
   const FaultDetails& details = view.analysis().fault_details;
-  if (details.mappings.empty()) return "";
+  std::vector<const FaultMapping*> mappings;
+  for (const FaultMapping& mapping : details.mappings) {
+    if (view.Matches(mapping.stack)) mappings.push_back(&mapping);
+  }
+  if (mappings.empty()) return "";
   TextTable table({{"minor", false, true}, {"major"}, {"touched by", true}},
                   "mapped by the program in");
-  const size_t all = details.mappings.size();
+  const size_t all = mappings.size();
   const size_t shown = options.Shown(all);
   for (size_t i = 0; i < shown; ++i) {
-    const FaultMapping& mapping = details.mappings[i];
+    const FaultMapping& mapping = *mappings[i];
     table.AddRow({words::Count(mapping.faults.minor), words::Count(mapping.faults.major),
                   words::KeepBeginning(MainToucher(view, mapping.touchers, mapping.faults, options),
                                        ToucherWidth(options), options.style.ellipsis())},

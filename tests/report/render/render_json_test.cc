@@ -148,21 +148,24 @@ TEST(JsonTest, OfAPartOfARunOnlyTheFaultsThatWereSeenAreKnown) {
 TEST(JsonTest, SitesWithFaultsAndPagesAreThoseThatMatch) {
   MadeUp trace;
   FaultSite faults;
+  FaultMapping mapping;
   ResidentSite resident;
   RssBridge end;
   FaultDetails& details = trace.analysis.fault_details;
   details.known = true;
   details.source = format::FaultSource::kUserEvents;
   for (const char* function : {"other", "mine", "mine_too"}) {
-    faults.stack = resident.stack = trace.Stack({{function, "/work/a.c", 9}});
+    faults.stack = mapping.stack = resident.stack = trace.Stack({{function, "/work/a.c", 9}});
     trace.AddSite(faults.stack, 1, 100, 1);
     details.sites.push_back(faults);
+    details.mappings.push_back(mapping);
     end.sites.push_back(resident);
   }
   trace.analysis.resident.bridges = {end};
   const auto first = [&](const char* match, size_t top, size_t sites) {
     const json report = Rendered(trace.View(match), top);
     EXPECT_EQ(report["faults"]["sites"].size(), sites);
+    EXPECT_EQ(report["faults"]["mappings"].size(), sites);
     EXPECT_EQ(report["resident"][0]["sites"].size(), sites);
     return report["faults"]["sites"][0]["stack"][0]["function"].get<std::string>();
   };
