@@ -1,6 +1,7 @@
 // AddressBits: a bit for each granule of the address space, 2^kShift bytes each. Kept in pages, and
 // pages that point to them, which are mapped when the first bit below them is set: what is used
-// of the address space costs a page for 32768 granules.
+// of the address space costs a page for 32768 granules. Where all of these are set by one call
+// there is a mark in the page's place, so that a program may tell of its terabytes.
 //
 // Threads: any, at any time. Async-signal-safe. No lock; pages are never given back.
 
@@ -10,6 +11,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "preload/arch/arch.h"
 #include "preload/own_memory.h"
@@ -32,31 +34,36 @@ template <int kShift>
 class AddressBits {
  public:
   // A granule is an address >> kShift.
-  bool Has(uintptr_t granule) const {
-    const Words* const words = Find(granule);
-    return words != nullptr &&
-           (words[granule % kPageBits / 64].load(std::memory_order_relaxed) >> (granule % 64) &
-            1) != 0;
-  }
+  bool Has(uintptr_t granule) const { return HasIn(Find(granule), granule); }
 
   // [first, end). What there is no memory for is not set.
   void Set(uintptr_t first, uintptr_t end) {
     ForEachPart<kPageBits>(first, end, [this](uintptr_t begin, uintptr_t part_end) {
-      if (Words* const words = Make(begin); words != nullptr) {
-        ForEachWord(begin, part_end, [words](size_t word, uint64_t mask) {
-          words[word].fetch_or(mask, std::memory_order_relaxed);
-        });
+      std::atomic<Words*>* const place = MakePlace(begin);
+      if (place == nullptr) return;
+      Words* words = place->load(std::memory_order_acquire);
+      if (words == nullptr && part_end - begin == kPageBits &&
+          place->compare_exchange_strong(words, &all_set_, std::memory_order_acq_rel)) {
+        return;
       }
+      if (words == nullptr) words = MakePage(place);
+      if (words == nullptr || words == &all_set_) return;
+      ForEachWord(begin, part_end, [words](size_t word, uint64_t mask) {
+        words[word].fetch_or(mask, std::memory_order_relaxed);
+      });
     });
   }
   // Also of half the address space, as an munmap() may say: few of its pages are there.
   void Clear(uintptr_t first, uintptr_t end) {
     ForEachPart<kPageBits>(first, end, [this](uintptr_t begin, uintptr_t part_end) {
-      if (Words* const words = Find(begin); words != nullptr) {
-        ForEachWord(begin, part_end, [words](size_t word, uint64_t mask) {
-          words[word].fetch_and(~mask, std::memory_order_relaxed);
-        });
-      }
+      std::atomic<Words*>* const place = FindPlace(begin);
+      if (place == nullptr) return;
+      Words* words = place->load(std::memory_order_acquire);
+      if (words == &all_set_) words = TakeMark(place, part_end - begin == kPageBits);
+      if (words == nullptr) return;
+      ForEachWord(begin, part_end, [words](size_t word, uint64_t mask) {
+        words[word].fetch_and(~mask, std::memory_order_relaxed);
+      });
     });
   }
 
@@ -65,17 +72,13 @@ class AddressBits {
   template <typename Visit>
   void ForEachStretch(uintptr_t begin, uintptr_t end, Visit visit) const {
     if (end > uintptr_t{1} << arch::kAddressBits) return;
-    const auto behind = [end](uintptr_t at) {
-      const uintptr_t next = ((at >> kShift) + 1) << kShift;
-      return next < end ? next : end;
-    };
     while (begin < end) {
-      uintptr_t next = behind(begin);
-      if (Has(begin >> kShift)) {
-        while (next < end && Has(next >> kShift)) next = behind(next);
-        visit(begin, next);
-      }
-      begin = next;
+      uintptr_t next;
+      const bool has = Look(begin, end, &next);
+      uintptr_t behind = next;
+      while (has && next < end && Look(next, end, &behind)) next = behind;
+      if (has) visit(begin, next);
+      begin = behind;
     }
   }
 
@@ -109,20 +112,57 @@ class AddressBits {
     });
   }
 
-  Words* Find(uintptr_t granule) const {
+  std::atomic<Words*>* FindPlace(uintptr_t granule) const {
     if (granule >= kGranules) return nullptr;
-    const Pages* const pages =
-        top_[granule / kPageBits / kPagePages].load(std::memory_order_acquire);
-    if (pages == nullptr) return nullptr;
-    return pages[granule / kPageBits % kPagePages].load(std::memory_order_acquire);
+    Pages* const pages = top_[granule / kPageBits / kPagePages].load(std::memory_order_acquire);
+    return pages == nullptr ? nullptr : &pages[granule / kPageBits % kPagePages];
   }
-  Words* Make(uintptr_t granule) {
-    if (Words* const words = Find(granule); words != nullptr) return words;
-    std::atomic<Pages*>& top = top_[granule / kPageBits / kPagePages];
-    Pages* pages = top.load(std::memory_order_acquire);
-    if (pages == nullptr) pages = MakePage(&top);
-    return pages == nullptr ? nullptr : MakePage(&pages[granule / kPageBits % kPagePages]);
+  std::atomic<Words*>* MakePlace(uintptr_t granule) {
+    if (std::atomic<Words*>* const place = FindPlace(granule); place != nullptr) return place;
+    return MakePage(&top_[granule / kPageBits / kPagePages]) == nullptr ? nullptr
+                                                                        : FindPlace(granule);
   }
+  Words* Find(uintptr_t granule) const {
+    const std::atomic<Words*>* const place = FindPlace(granule);
+    return place == nullptr ? nullptr : place->load(std::memory_order_acquire);
+  }
+
+  bool HasIn(const Words* words, uintptr_t granule) const {
+    if (words == nullptr) return false;
+    if (words == &all_set_) return true;
+    return (words[granule % kPageBits / 64].load(std::memory_order_relaxed) >> (granule % 64) &
+            1) != 0;
+  }
+
+  // Whether `at` has its bit, and all up to `*next`, the end of its granule or, where its page is
+  // alike, of that; at most `end`.
+  bool Look(uintptr_t at, uintptr_t end, uintptr_t* next) const {
+    const uintptr_t granule = at >> kShift;
+    const Words* const words = Find(granule);
+    const bool alike = words == nullptr || words == &all_set_;
+    const uintptr_t behind = ((alike ? granule | (kPageBits - 1) : granule) + 1) << kShift;
+    *next = behind < end ? behind : end;
+    return HasIn(words, granule);
+  }
+
+  // Slow: takes the mark from `*place`, of which some bits, or `all`, are to be cleared. Returns
+  // the page in which to clear them; null: there is none any more. Where there is no memory for
+  // one, the others are cleared as well.
+  [[gnu::noinline]] Words* TakeMark(std::atomic<Words*>* place, bool all) {
+    Words* made = nullptr;
+    if (!all) {
+      const OwnFaultsScope faults;
+      made = static_cast<Words*>(OwnMap(arch::kPageBytes, /*touch=*/true));
+      if (made != nullptr) std::memset(static_cast<void*>(made), 0xff, arch::kPageBytes);
+    }
+    Words* words = &all_set_;
+    if (place->compare_exchange_strong(words, made, std::memory_order_acq_rel)) return made;
+    if (made != nullptr) OwnUnmap(made, arch::kPageBytes);
+    return words == &all_set_ ? nullptr : words;
+  }
+
+  // In the place of a page: all its bits are set.
+  static inline constinit Words all_set_{};
 
   std::atomic<Pages*> top_[kTop] = {};
 };

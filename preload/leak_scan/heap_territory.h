@@ -23,10 +23,14 @@ class HeapTerritory {
  public:
   // A block is, or was, at [begin, begin + bytes).
   void Note(uintptr_t begin, size_t bytes) {
-    if (begin == 0 || begin >> arch::kAddressBits != 0) return;
-    const uintptr_t last = (begin + (bytes != 0 ? bytes - 1 : 0)) >> kShift;
-    for (uintptr_t granule = begin >> kShift; granule <= last; ++granule) {
-      if (!bits_.Has(granule)) Set(granule);
+    if (begin == 0 || begin >= kAddresses) return;
+    const uintptr_t room = kAddresses - begin;  // a pool may be said to be larger than all there is
+    const uintptr_t last = (begin + (bytes == 0 ? 0 : (bytes < room ? bytes : room) - 1)) >> kShift;
+    const uintptr_t first = begin >> kShift;
+    // Mostly one, which is set.
+    if (last - first >= kMany) return Set(first, last);
+    for (uintptr_t granule = first; granule <= last; ++granule) {
+      if (!bits_.Has(granule)) Set(granule, granule);
     }
   }
 
@@ -42,9 +46,11 @@ class HeapTerritory {
 
  private:
   static constexpr int kShift = 16;
+  static constexpr uintptr_t kAddresses = uintptr_t{1} << arch::kAddressBits;
+  static constexpr uintptr_t kMany = 16;  // granules, for which they are not looked at first
 
-  void Set(uintptr_t granule) {
-    bits_.Set(granule, granule + 1);
+  void Set(uintptr_t first, uintptr_t last) {
+    bits_.Set(first, last + 1);
     used_.store(true, std::memory_order_relaxed);
   }
 

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "preload/leak_scan/heap_territory.h"
+#include "preload/own_memory.h"
 
 namespace memtrace {
 namespace {
@@ -130,6 +131,44 @@ TEST(HeapTerritoryTest, VisitsTheStretchesThatHaveBlocks) {
                      [&](uintptr_t begin, uintptr_t end) { found[begin] = end; });
   EXPECT_EQ(found, (std::map<uintptr_t, uintptr_t>{{kBase + 50, kBase + 2 * kGranule},
                                                    {kBase + 5 * kGranule, kBase + 6 * kGranule - 7}}));
+}
+
+// A page of bits that is set as a whole is none until a part of it is cleared.
+TEST(ProgramMappingsTest, KnowsManyGibibytesAndForgetsPartsOfThem) {
+  constexpr uintptr_t kPageOfBits = uintptr_t{1} << 31;
+  const uintptr_t base = kBase / kPageOfBits * kPageOfBits;
+  auto mappings = std::make_unique<ProgramMappings>();
+  mappings->NoteMmap(base - 3 * kGranule, 5 * kPageOfBits + 6 * kGranule, kAnonymous);
+  mappings->Forget(base + kPageOfBits + 4096, 1);
+  mappings->Forget(base + 3 * kPageOfBits, kPageOfBits);
+  mappings->NoteMmap(base + 2 * kPageOfBits + kGranule, kGranule, kAnonymous);  // it is known
+  mappings->NoteMmap(base + 3 * kPageOfBits + 7 * kGranule, kGranule, kAnonymous);
+  std::map<uintptr_t, uintptr_t> known;
+  mappings->ForEach(base - kPageOfBits, base + 7 * kPageOfBits,
+                    [&](uintptr_t begin, uintptr_t end) { known[begin] = end; });
+  EXPECT_EQ(known, (std::map<uintptr_t, uintptr_t>{
+                       {base - 3 * kGranule, base + kPageOfBits},
+                       {base + kPageOfBits + kGranule, base + 3 * kPageOfBits},
+                       {base + 3 * kPageOfBits + 7 * kGranule, base + 3 * kPageOfBits + 8 * kGranule},
+                       {base + 4 * kPageOfBits, base + 5 * kPageOfBits + 3 * kGranule}}));
+  EXPECT_TRUE(mappings->HasAll(base, kPageOfBits));
+  EXPECT_FALSE(mappings->HasAll(base, 2 * kPageOfBits));
+}
+
+// The program says what it likes of its pools, and waits for us meanwhile.
+TEST(HeapTerritoryTest, ManyTebibytesTakeLittleMemory) {
+  constexpr uintptr_t kTebibyte = uintptr_t{1} << 40;
+  auto territory = std::make_unique<HeapTerritory>();
+  const uint64_t before = own_bytes();
+  territory->Note(kBase, SIZE_MAX);
+  territory->Note(kTebibyte, 100 * kTebibyte);
+  EXPECT_LT(own_bytes() - before, 1u << 20);
+  EXPECT_TRUE(territory->Has(kTebibyte));
+  EXPECT_TRUE(territory->Has(101 * kTebibyte - 1));
+  EXPECT_TRUE(territory->Has((uintptr_t{1} << 47) - 1));
+  size_t stretches = 0;
+  territory->ForEach(0, uintptr_t{1} << 47, [&](uintptr_t, uintptr_t) { ++stretches; });
+  EXPECT_EQ(stretches, 2u);
 }
 
 }  // namespace
