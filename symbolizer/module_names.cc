@@ -7,6 +7,7 @@
 #include "symbolizer/answer_bytes.h"
 #include "symbolizer/ask_child.h"
 #include "symbolizer/elf_file.h"
+#include "symbolizer/elf_relocations.h"
 #include "symbolizer/elf_symbols.h"
 #include "symbolizer/module_file.h"
 #include "symbolizer/module_question.h"
@@ -30,6 +31,13 @@ void AddUses(const ElfFile& file, uint32_t type, const Index& index, std::vector
     } else if (kind != STT_NOTYPE) {
       use.hidden = true;
     }
+  });
+}
+
+void AddUsesByName(const ElfFile& file, const Index& index, std::vector<NameUse>* uses) {
+  ForEachRelocation(file, [&](const ElfSection&, const GElf_Rela&, std::string_view symbol) {
+    const auto found = index.find(symbol);
+    if (found != index.end()) (*uses)[found->second].by_name = true;
   });
 }
 
@@ -77,8 +85,13 @@ ModuleNames ReadNames(const Module& module, const std::string& sysroot,
       result.contains[i] = data.find(texts[i]) != data.npos;
     }
   }
+  AddUsesByName(*file, index, &result.uses);
   for (NameUse& use : result.uses) {
-    if (use.exported || use.hidden) use.wanted = false;
+    if (use.exported || use.hidden) {
+      use.wanted = false;
+    } else {
+      use.by_name = false;
+    }
   }
   return result;
 }
@@ -87,7 +100,7 @@ ModuleNames ReadNames(const Module& module, const std::string& sysroot,
 std::string Encode(const ModuleNames& names) {
   std::string bytes = {static_cast<char>(names.state), names.symbolic, names.symbol_table};
   for (const NameUse& use : names.uses) {
-    bytes.push_back(static_cast<char>(use.exported | use.hidden << 1 | use.wanted << 2));
+    bytes.push_back(static_cast<char>(use.exported | use.hidden << 1 | use.wanted << 2 | use.by_name << 3));
   }
   for (const bool contains : names.contains) bytes.push_back(contains);
   return bytes;
@@ -107,7 +120,7 @@ bool Decode(std::string_view bytes, ModuleNames* names) {
   names->symbol_table = bytes[2] & 1;
   for (size_t i = 0; i < uses; ++i) {
     const char bits = bytes[3 + i];
-    names->uses[i] = {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0};
+    names->uses[i] = {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0};
   }
   for (size_t i = 0; i < names->contains.size(); ++i) names->contains[i] = bytes[3 + uses + i] & 1;
   return true;

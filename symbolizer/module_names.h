@@ -20,6 +20,7 @@ struct NameUse {
   bool exported = false;  // defined, for other modules as well
   bool hidden = false;    // defined, for this module alone
   bool wanted = false;    // not defined: taken from another module
+  bool by_name = false;   // defined, and used by its name: it may be another module's that it gets
 };
 
 struct ModuleNames {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "symbolizer/elf_symbols.h"
+#include "symbolizer/elf_relocations.h"
 
 namespace memtrace::symbolizer {
 namespace {
@@ -22,43 +22,17 @@ struct Relocations {
 
 Relocations ReadRelocations(const ElfFile& module, const SymbolTable& symbols) {
   Relocations result;
-  for (const ElfSection& section : module.SectionsOfType(SHT_RELA)) {
-    if ((section.header.sh_flags & SHF_ALLOC) == 0 || section.header.sh_entsize == 0) continue;
-    Elf_Data* data = elf_getdata(section.scn, nullptr);
-    // sh_link of a static program's .rela.plt is 0: it has only IFUNCs.
-    Elf_Scn* names_scn = elf_getscn(module.elf(), section.header.sh_link);
-    GElf_Shdr names;
-    Elf_Data* dynsym = nullptr;
-    if (names_scn != nullptr && gelf_getshdr(names_scn, &names) != nullptr &&
-        (names.sh_type == SHT_DYNSYM || names.sh_type == SHT_SYMTAB)) {
-      dynsym = elf_getdata(names_scn, nullptr);
+  ForEachRelocation(module, [&](const ElfSection& section, const GElf_Rela& rela,
+                                std::string_view symbol) {
+    if (section.name == ".rela.plt") result.plt_slots.push_back(rela.r_offset);
+    const uint32_t type = GELF_R_TYPE(rela.r_info);
+    if (type == R_X86_64_IRELATIVE) {
+      const SymbolTable::Symbol* target = symbols.Find(static_cast<uint64_t>(rela.r_addend));
+      if (target != nullptr) result.by_slot.emplace(rela.r_offset, target->name);
+    } else if ((type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT) && !symbol.empty()) {
+      result.by_slot.emplace(rela.r_offset, std::string(symbol));
     }
-    if (data == nullptr) continue;
-    const bool is_plt = section.name == ".rela.plt";
-    const size_t count = data->d_size / section.header.sh_entsize;
-    for (size_t i = 0; i < count; ++i) {
-      GElf_Rela rela;
-      if (gelf_getrela(data, static_cast<int>(i), &rela) == nullptr) break;
-      if (is_plt) result.plt_slots.push_back(rela.r_offset);
-      const uint32_t type = GELF_R_TYPE(rela.r_info);
-      if (type == R_X86_64_IRELATIVE) {
-        const SymbolTable::Symbol* target =
-            symbols.Find(static_cast<uint64_t>(rela.r_addend));
-        if (target != nullptr) result.by_slot.emplace(rela.r_offset, target->name);
-        continue;
-      }
-      if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) continue;
-      GElf_Sym symbol;
-      if (dynsym == nullptr ||
-          gelf_getsym(dynsym, static_cast<int>(GELF_R_SYM(rela.r_info)), &symbol) == nullptr) {
-        continue;
-      }
-      const char* name = elf_strptr(module.elf(), names.sh_link, symbol.st_name);
-      if (name != nullptr && *name != '\0') {
-        result.by_slot.emplace(rela.r_offset, std::string(WithoutVersion(name)));
-      }
-    }
-  }
+  });
   return result;
 }
 

@@ -56,13 +56,18 @@ constexpr Name kAllocatorNames[] = {
     {"mi_heap_malloc", Kind::kEntry, "mimalloc"},
     {"mi_new", Kind::kEntry, "mimalloc"},
     {"rpmalloc", Kind::kEntry, "rpmalloc"},
+    {"scalable_malloc", Kind::kEntry, "TBB's allocator"},
+    {"scalable_calloc", Kind::kEntry, "TBB's allocator"},
+    {"scalable_aligned_malloc", Kind::kEntry, "TBB's allocator"},
+    {"__TBB_malloc_proxy", Kind::kMark, "TBB's allocator"},
     {"GC_malloc", Kind::kEntry, "Boehm's collector"},
     {"GC_malloc_atomic", Kind::kEntry, "Boehm's collector"},
     {"runtime.mallocgc", Kind::kEntry, "Go's collector"},
 };
 constexpr size_t kNameCount = std::size(kAllocatorNames);
+constexpr size_t kMallocName = 0;  // in these
 
-constexpr std::string_view kOperatorNewName = "operator new";  // as it is told
+constexpr char kOperatorNewName[] = "operator new";  // as it is told
 
 constexpr char kAllocatorNotHere[] = "the allocator that the program has in place of glibc's";
 
@@ -182,8 +187,12 @@ class Survey {
                                 [](const Examined& one) { return one.Exports(Kind::kMalloc); });
   }
 
+  // What calls an allocator from a malloc of its own gives out blocks that are in the trace.
   bool IsWanted(size_t name) const {
-    return std::ranges::any_of(all_, [name](const Examined& one) { return one.use(name).wanted; });
+    const bool is_entry = kAllocatorNames[name].kind == Kind::kEntry;
+    return std::ranges::any_of(all_, [=](const Examined& one) {
+      return one.use(name).wanted && !(is_entry && one.Exports(Kind::kMalloc));
+    });
   }
 
   // Whether there may have been modules of which nothing is known: loaded after the start, met by
@@ -199,9 +208,10 @@ class Survey {
   }
 
   // Whether others may call the operator new of `at`, and its operator delete free(). Those of
-  // tcmalloc and mimalloc do not.
+  // tcmalloc, mimalloc and TBB do not.
   bool MaySeeDeletesAlone(size_t at, std::string_view allocator) const {
-    if (allocator == "tcmalloc" || allocator == "mimalloc") return false;
+    if (allocator == "tcmalloc" || allocator == "mimalloc" || allocator == "TBB's allocator")
+      return false;
     for (size_t name = 0; name < kNameCount; ++name) {
       if (kAllocatorNames[name].kind == Kind::kOperatorNew && all_[at].use(name).exported &&
           !DefinedBefore(name, at) && (IsWanted(name) || MayHaveLoadedMore())) {
@@ -231,7 +241,7 @@ class Survey {
   void Judge(size_t at) {
     const Examined& one = all_[at];
     const bool exports_malloc = one.Exports(Kind::kMalloc);
-    const bool hides_malloc = one.use(0).hidden;
+    const bool hides_malloc = one.use(kMallocName).hidden;
     const std::string allocator = AllocatorOf(one);
     if (allocator.empty() && !hides_malloc && !exports_malloc) return;
     const std::string& path = one.module->path;
@@ -256,11 +266,17 @@ class Survey {
     }
     if (exports_malloc) {
       // Other modules' calls of it come through us; its own calls need not.
-      if (!one.names.symbolic) return;
-      Add(path, allocator, UnseenAllocator::Way::kHidden,
-          absl::StrCat(path,
-                       " has a malloc of its own and binds it to itself (-Bsymbolic): what it "
-                       "allocates with that is not in this trace"));
+      if (one.names.symbolic) {
+        Add(path, allocator, UnseenAllocator::Way::kHidden,
+            absl::StrCat(path,
+                         " has a malloc of its own and binds it to itself (-Bsymbolic): what it "
+                         "allocates with that is not in this trace"));
+      } else if (!one.use(kMallocName).by_name && !CalledNames(at).empty()) {
+        Add(path, allocator, UnseenAllocator::Way::kOwnNames,
+            absl::StrCat(path, " has a malloc and an ", kOperatorNewName,
+                         " of its own: what is allocated by that ", kOperatorNewName,
+                         " is not in this trace, only what is by malloc and its kin"));
+      }
       return;
     }
     if (hides_malloc || IsLinkedIn(one)) {

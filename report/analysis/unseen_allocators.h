@@ -8,7 +8,8 @@
 //                                before us. The library notices that itself and says so.
 //   hidden names                 an allocator linked into a module that does not export it
 //   names of its own             jemalloc's mallocx, and C++'s operator new where jemalloc,
-//                                tcmalloc or mimalloc define it: no malloc is called then
+//                                tcmalloc or mimalloc define it, or any other library that has a
+//                                malloc as well: no malloc is called by its name then
 //
 // Only what somebody calls is told: an allocator's own names count where a module asks for
 // them. The modules are those that stacks or memory maps tell of. Where a module asks for dlopen

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/e2e/check_command.h"
 #include "tests/e2e/harness.h"
 
 namespace memtrace::e2e {
@@ -480,6 +481,53 @@ TEST(OwnAllocatorTest, OfALibraryThatBindsItToItselfIsNoted) {
   EXPECT_THAT(WaysOf(traces.report), ::testing::ElementsAre(StartsWith("hidden ")));
   EXPECT_THAT(NotesOf(traces.report),
               HasSubstr("libplugin_symbolic.so has a malloc of its own and binds it to itself"));
+}
+
+// The operator new of a library that no other allocator is known by: _Znwm, in C.
+TEST(OwnAllocatorTest, OfALibraryWhoseOperatorNewCallsNoMallocByNameThatIsNoted) {
+  constexpr char kLibrary[] = R"(
+#include <stddef.h>
+static char room[1 << 20];
+static size_t used;
+static void* Take(size_t bytes) {
+  used = (used + 15) & ~(size_t)15;
+  void* block = room + used;
+  used += bytes;
+  return block;
+}
+void* malloc(size_t bytes) { return Take(bytes); }
+void free(void* block) { (void)block; }
+void* _Znwm(size_t bytes) { return TAKE(bytes); })";
+  constexpr char kProgram[] = R"(
+#include <stddef.h>
+#include <stdlib.h>
+void* _Znwm(size_t bytes);
+static void* volatile lost;
+int main(void) {
+  lost = _Znwm(1777);
+  lost = malloc(1779);
+  return lost == NULL;
+})";
+  TempDir directory;
+  for (const bool by_name : {false, true}) {
+    const std::string library = by_name ? "libby_name.so" : "libwithin.so";
+    Compile(directory, library, kLibrary,
+            {"-shared", "-fPIC", by_name ? "-DTAKE=malloc" : "-DTAKE=Take"});
+    const std::string program =
+        Compile(directory, by_name ? "calls_by_name" : "calls_within", kProgram,
+                {directory / library, "-Wl,-rpath," + directory.path()});
+    const Result run = RunCommand(Traced({.arguments = {program}}, directory.path()));
+    ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+    const Json report =
+        Report(TraceOf(directory.path(), by_name ? "calls_by_name" : "calls_within", run.pid));
+    EXPECT_EQ(AllocationsOf(report, 1779), 1u);
+    EXPECT_EQ(AllocationsOf(report, 1777), by_name ? 1u : 0u);
+    EXPECT_EQ(CoverageOf(report).at("all_recorded"), by_name) << NotesOf(report);
+    if (by_name) continue;
+    EXPECT_THAT(WaysOf(report), ::testing::ElementsAre("own_names ?"));
+    EXPECT_THAT(NotesOf(report),
+                HasSubstr("libwithin.so has a malloc and an operator new of its own"));
+  }
 }
 
 // The memory map of the end tells of it.
