@@ -46,7 +46,9 @@ enum class RecordTag : uint32_t {
   // minor faults; major faults; peak resident bytes. If more events follow it, the end was
   // premature (an exec that failed, a thread that ran on): the last kEnd counts.
   // Then, or nothing: 1 if a child by vfork(), which shares the process's memory, may have written
-  // it, for after a seccomp filter nobody asks who it is.
+  // it, for after a seccomp filter nobody asks who it is; 1 if it is of an exec whose failure a
+  // kExecFailed would tell, so that events behind it are of threads that went on until the kernel
+  // ended them.
   kEnd = 7,
   // bytes name; number value. Counters of the library, cumulative: the last of a name counts.
   kCounter = 8,
@@ -96,6 +98,8 @@ enum class RecordTag : uint32_t {
   // number of the blocks in front of its own. Alone in the last block of a kFileSealed file, which
   // is whole then; where it is not the last, of a file that this one was packed from.
   kSeal = 20,
+  // The exec failed whose kEnd has these ticks. number ticks.
+  kExecFailed = 21,
 };
 
 enum class CrossCheckResult : uint32_t {

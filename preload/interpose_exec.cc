@@ -1,6 +1,6 @@
 // The exec family: this process's program is about to be replaced. The last
 // words are written before; if the exec fails, the program and its trace go on,
-// and the reader takes the end for what it was, premature.
+// and a record says that the end was premature.
 //
 // A vfork child shares its parent's memory: it must return to the parent's stack
 // only by exec or _exit, and NoteEnd does nothing in it.
@@ -18,11 +18,20 @@
 
 namespace {
 
-struct LastWords {
+class LastWords {
+ public:
   LastWords() {
     memtrace::FinishScan();
-    memtrace::NoteEnd(memtrace::format::EndReason::kExec, 0);
+    end_ticks_ = memtrace::NoteEnd(memtrace::format::EndReason::kExec, 0);
   }
+  ~LastWords() {
+    const int error = errno;  // the exec's
+    if (end_ticks_ != 0) memtrace::NoteExecFailed(end_ticks_);
+    errno = error;
+  }
+
+ private:
+  uint64_t end_ticks_;
 };
 
 struct OwnFiles {

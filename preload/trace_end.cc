@@ -28,9 +28,11 @@
 namespace memtrace {
 namespace {
 
-// Writes the library's counters, and the record that ends the trace.
-void WriteLastRecords(format::EndReason reason, int status, const rusage& usage,
+// Writes the library's counters, and the record that ends the trace. Returns its ticks; 0: it could
+// not be written.
+uint64_t WriteLastRecords(format::EndReason reason, int status, const rusage& usage,
                       const SignalsBlocked& calls) {
+  const uint64_t ticks = g_clock.Now();
   const bool told = AppendRecords<1024>([&](format::RecordEncoder& out) {
     unwind::UnwindCounters sum;
     uint64_t missed = g_process.missed_events.load(std::memory_order_relaxed);
@@ -69,17 +71,19 @@ void WriteLastRecords(format::EndReason reason, int status, const rusage& usage,
     out.Begin(format::RecordTag::kEnd);
     out.Number(static_cast<uint64_t>(reason));
     out.Number(static_cast<uint64_t>(status));
-    out.Number(g_clock.Now());
+    out.Number(ticks);
     out.Number(g_clock.MonotonicNs());
     out.Number(static_cast<uint64_t>(usage.ru_minflt));
     out.Number(static_cast<uint64_t>(usage.ru_majflt));
     out.Number(static_cast<uint64_t>(usage.ru_maxrss) * 1024);
     // Without calls who asks cannot be told: a child by vfork() that execs or ends has the memory
     // of its parent. It does not call exit().
-    if (!calls && reason != format::EndReason::kExit) out.Number(1);
+    if (reason != format::EndReason::kExit) out.Number(!calls);
+    if (reason == format::EndReason::kExec) out.Number(!!calls);
     out.End();
   }, TraceFile::Keep::kWhileNew);
   if (!told) g_process.file.NoteLostEnd();
+  return told ? ticks : 0;
 }
 
 // 0: not known.
@@ -108,9 +112,10 @@ bool IsOfLaterThread(int tid, const ThreadState& state) {
 }
 
 // Writes what a reader wants of the end: the memory map, usage, thread names, counters, kEnd.
-// `current`: of the section that the caller has open; null: it has none.
-void WriteEnd(ThreadState* current, const SignalsBlocked& calls, format::EndReason reason,
-              int status) {
+// `current`: of the section that the caller has open; null: it has none. Returns as
+// WriteLastRecords().
+uint64_t WriteEnd(ThreadState* current, const SignalsBlocked& calls, format::EndReason reason,
+                  int status) {
   rusage usage = UsageBeforeFilter();
   if (calls) {
     const OwnFaultsScope faults;  // that are counted before the counters are written
@@ -126,19 +131,19 @@ void WriteEnd(ThreadState* current, const SignalsBlocked& calls, format::EndReas
   const OwnFaultsScope faults;
   WritePrivateRings(current);
   WriteCrossCheckCounters();
-  WriteLastRecords(reason, status, usage, calls);
+  return WriteLastRecords(reason, status, usage, calls);
 }
 
 // The same of a trace that is full. For that there is room (TraceReserve::kLastWordsBytes, and
 // beyond MEMTRACE_MAX_BYTES).
-void WriteEndOfFullTrace(const SignalsBlocked& calls, format::EndReason reason, int status) {
+uint64_t WriteEndOfFullTrace(const SignalsBlocked& calls, format::EndReason reason, int status) {
   rusage usage = UsageBeforeFilter();
   if (calls) {
     sys::Getrusage(RUSAGE_SELF, &usage);
   } else if (g_switch.ended.load(std::memory_order_relaxed) == 0) {
-    return;  // a fork child, whose switch the kernel has wiped
+    return 0;  // a fork child, whose switch the kernel has wiped
   }
-  WriteLastRecords(reason, status, usage, calls);
+  return WriteLastRecords(reason, status, usage, calls);
 }
 
 // Handlers jumped out of all the states that this thread has, where it could not be proven
@@ -184,16 +189,28 @@ void WriteThreadNames() {
   });
 }
 
-void NoteEnd(format::EndReason reason, int status) {
+uint64_t NoteEnd(format::EndReason reason, int status) {
   const Section section;
   const bool recorded = section || HasNoStateLeft();
-  if (!recorded && !IsTraceFull()) return;
+  if (!recorded && !IsTraceFull()) return 0;
   const SignalsBlocked calls;
-  if (calls && IsVforkChild()) return;
+  if (calls && IsVforkChild()) return 0;
   if (section) return WriteEnd(&section.state(), calls, reason, status);
   const OwnCalls own;
   if (recorded) return WriteEnd(nullptr, calls, reason, status);
-  WriteEndOfFullTrace(calls, reason, status);
+  return WriteEndOfFullTrace(calls, reason, status);
+}
+
+void NoteExecFailed(uint64_t end_ticks) {
+  const Section section;
+  if (!section && !HasNoStateLeft() && !IsTraceFull()) return;
+  const SignalsBlocked calls;
+  const OwnCalls own;
+  AppendRecords<64>([end_ticks](format::RecordEncoder& out) {
+    out.Begin(format::RecordTag::kExecFailed);
+    out.Number(end_ticks);
+    out.End();
+  }, TraceFile::Keep::kWhileNew);
 }
 
 }  // namespace memtrace

@@ -257,7 +257,7 @@ void FillEnd(const TraceMetadata& metadata, bool events_after_end, ProcessInfo* 
   if (metadata.end.has_value()) {
     const EndRecord& end = *metadata.end;
     if (end.reason == format::EndReason::kExec) {
-      if (!events_after_end) {
+      if (end.failure_is_told ? metadata.execs.Replaced() : !events_after_end) {
         // The end that the parent saw later was that of the program that took over.
         process->end = ProcessInfo::End::kExec;
         return;

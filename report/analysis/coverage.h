@@ -19,7 +19,8 @@ namespace memtrace::report {
 // not come from the heap model.
 void FillCoverage(const TraceReader& reader, Analysis* analysis);
 
-// `events_after_end`: the trace goes on behind its kEnd record; an exec then failed.
+// `events_after_end`: the trace goes on behind its kEnd record; an exec then failed, unless its failure
+// would have been told.
 void FillEnd(const TraceMetadata& metadata, bool events_after_end, ProcessInfo* process);
 
 // Whether a reading that was interrupted had come to the last event. What it then had not found out

@@ -141,9 +141,11 @@ void TraceFollower::Observe(const format::BlockHeader& header, std::span<const u
       counts_.allocations += CountAllocations(content);
       counts_.dropped_events += header.dropped_events;
     }
-    // Events after the exec mean that it failed. A ring's may be from before it.
+    // Events after the exec mean that it failed, where nothing else would. A ring's may be from
+    // before it.
     const bool recovered = (header.flags & format::kBlockRecovered) != 0;
-    if (!recovered && header.monotonic_ns > exec_ns_) counts_.ended_by_exec = false;
+    if (!recovered && !exec_failure_is_told_ && header.monotonic_ns > exec_ns_)
+      counts_.ended_by_exec = false;
     return;
   }
   if (header.kind != format::BlockKind::kMetadata) return;
@@ -156,9 +158,16 @@ void TraceFollower::Observe(const format::BlockHeader& header, std::span<const u
       watch_->SetPidNamespace(metadata.process.pid_namespace);
       counts_.sampled = metadata.process.sample_bytes != 0;
     }
+    if (records.tag() == static_cast<uint64_t>(format::RecordTag::kExecFailed)) {
+      execs_.Fail(records.body().Number());
+      if (exec_failure_is_told_) counts_.ended_by_exec = execs_.Replaced();
+    }
     if (records.tag() != static_cast<uint64_t>(format::RecordTag::kEnd)) continue;
-    counts_.ended_by_exec =
-        records.body().Number() == static_cast<uint64_t>(format::EndReason::kExec);
+    const EndRecord end = ReadEndRecord(records.body());
+    exec_failure_is_told_ = end.failure_is_told;
+    if (exec_failure_is_told_) execs_.Begin(end.ticks);
+    counts_.ended_by_exec = exec_failure_is_told_ ? execs_.Replaced()
+                                                  : end.reason == format::EndReason::kExec;
     exec_ns_ = header.monotonic_ns;
   }
 }

@@ -26,6 +26,7 @@
 #include "report/run/child_process.h"
 #include "report/run/process_watch.h"
 #include "report/trace/byte_source.h"
+#include "report/trace/exec_attempts.h"
 #include "report/trace/packer.h"
 
 namespace memtrace::report {
@@ -99,6 +100,8 @@ class TraceFollower {
   uint64_t start_ns_ = 0;
   TraceCounts counts_;
   uint64_t exec_ns_ = 0;  // when the last kEnd was written
+  bool exec_failure_is_told_ = false;  // of the exec that this is of
+  ExecAttempts execs_;
   absl::Status failure_;
   bool may_hand_back_ = true;
   bool keeps_newest_ = false;  // a flight recorder: packed at its end

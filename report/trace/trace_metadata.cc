@@ -106,17 +106,9 @@ void ReadMemoryMap(RecordBody& body, TraceMetadata* out) {
   }
 }
 
-void ReadEnd(RecordBody& body, TraceMetadata* out, ClockMap* clock) {
-  EndRecord end;
-  end.reason = static_cast<format::EndReason>(body.Number());
-  end.exit_status = static_cast<int>(body.Number());
-  end.ticks = body.Number();
-  end.monotonic_ns = body.Number();
-  end.minor_faults = body.Number();
-  end.major_faults = body.Number();
-  end.peak_rss_bytes = body.Number();
-  end.doubtful = body.Number() != 0;
+void TakeEnd(const EndRecord& end, TraceMetadata* out, ClockMap* clock) {
   clock->Add(end.ticks, end.monotonic_ns);
+  if (end.failure_is_told) out->execs.Begin(end.ticks);
   // Blocks may lie in the file in another order than they were written.
   if (!out->end.has_value() || end.ticks >= out->end->ticks) out->end = end;
 }
@@ -214,6 +206,20 @@ void ReadClockPairs(RecordBody& body, ClockMap* clock) {
 
 }  // namespace
 
+EndRecord ReadEndRecord(RecordBody& body) {
+  EndRecord end;
+  end.reason = static_cast<format::EndReason>(body.Number());
+  end.exit_status = static_cast<int>(body.Number());
+  end.ticks = body.Number();
+  end.monotonic_ns = body.Number();
+  end.minor_faults = body.Number();
+  end.major_faults = body.Number();
+  end.peak_rss_bytes = body.Number();
+  end.doubtful = body.Number() != 0;
+  end.failure_is_told = end.reason == format::EndReason::kExec && body.Number() != 0;
+  return end;
+}
+
 bool TraceMetadata::Read(std::span<const uint8_t> content, ClockMap* clock) {
   format::RecordDecoder decoder(content.data(), content.size());
   while (decoder.Next()) {
@@ -245,7 +251,8 @@ bool TraceMetadata::Read(std::span<const uint8_t> content, ClockMap* clock) {
         threads.try_emplace(static_cast<uint32_t>(body.Number()));  // it was there
         break;
       case RecordTag::kMemoryMap: ReadMemoryMap(body, this); break;
-      case RecordTag::kEnd: ReadEnd(body, this, clock); break;
+      case RecordTag::kEnd: TakeEnd(ReadEndRecord(body), this, clock); break;
+      case RecordTag::kExecFailed: execs.Fail(body.Number()); break;
       case RecordTag::kCounter: ReadCounter(body, this); break;
       case RecordTag::kNote: ReadNote(body, this); break;
       case RecordTag::kRecordingStopped: {

@@ -22,6 +22,7 @@
 #include "report/findings/process_info.h"
 #include "report/pressure/pressure_lane.h"
 #include "report/trace/clock_map.h"
+#include "report/trace/exec_attempts.h"
 
 namespace memtrace::report {
 
@@ -52,7 +53,9 @@ struct EndRecord {
   uint64_t monotonic_ns = 0;
   uint64_t minor_faults = 0, major_faults = 0, peak_rss_bytes = 0;
   bool doubtful = false;  // a child by vfork() may have written it
+  bool failure_is_told = false;  // of an exec: see ExecAttempts
 };
+EndRecord ReadEndRecord(format::RecordBody& body);
 
 struct ObservedEndRecord {
   format::ObservedEndKind kind = format::ObservedEndKind::kExit;
@@ -116,6 +119,7 @@ struct TraceMetadata {
   std::optional<MapRecord> map_at_end;  // or the last at growth, without one at the end
   bool has_end_map = false;
   std::optional<EndRecord> end;
+  ExecAttempts execs;  // those whose failure is told
   std::optional<ObservedEndRecord> observed_end;
   KillInfo kill;
   PressureCollector pressure;

@@ -337,5 +337,51 @@ int main(void) {
 })", [](const Json& report) { EXPECT_EQ(report.at("leak_scans").back().at("cost").at("in_process"), false); });
 }
 
+// The kernel ends them in the midst of the exec, behind its last words. The program becomes a copy of
+// itself without the library, whose exit is not the end that the trace is of.
+TEST(HostCallsTest, AnExecWhileOtherThreadsAreAtWorkIsTheEnd) {
+  ExpectTheSame(R"(#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void* Work(void* unused) {
+  for (;;) free(malloc(100));
+  return unused;
+}
+int main(int argc, char** argv) {
+  if (argc > 1) return 5;
+  pthread_t thread;
+  for (int i = 0; i < 3; ++i) pthread_create(&thread, NULL, Work, NULL);
+  usleep(20000);
+  char* no[] = {"no", NULL}, *words[] = {argv[0], "again", NULL}, *none[] = {NULL};
+  for (int i = 0; i < 3; ++i) {
+    errno = 0;
+    printf("%d", execv("/no/such/program", no));
+    printf(" %d\n", errno == ENOENT);
+  }
+  fflush(stdout);
+  usleep(20000);
+  execve("/proc/self/exe", words, none);
+  return 1;
+})", [](const Json& report) {
+    EXPECT_EQ(report.at("process").at("end"), "exec");
+    EXPECT_EQ(report.at("process").at("exit_status"), nullptr);
+  });
+}
+
+TEST(HostCallsTest, AnExecThatFailsIsNone) {
+  ExpectTheSame(R"(#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(void) {
+  char* no[] = {"no", NULL};
+  free(malloc(100));
+  execv("/no/such/program", no);
+  raise(SIGKILL);
+  return 0;
+})", [](const Json& report) { EXPECT_EQ(report.at("process").at("end"), "cut"); });
+}
+
 }  // namespace
 }  // namespace memtrace::e2e

@@ -334,6 +334,27 @@ TraceBuilder& TraceBuilder::End(int exit_status, uint64_t time_ns, format::EndRe
   });
 }
 
+TraceBuilder& TraceBuilder::ExecBegins(uint64_t time_ns) {
+  return Record([&](format::RecordEncoder& r) {
+    r.Begin(RecordTag::kEnd);
+    r.Number(static_cast<uint64_t>(format::EndReason::kExec));
+    r.Number(0);
+    r.Number(TicksAt(time_ns));
+    r.Number(kStartNs + time_ns);
+    for (int i = 0; i < 4; ++i) r.Number(0);
+    r.Number(1);
+    r.End();
+  });
+}
+
+TraceBuilder& TraceBuilder::ExecFailed(uint64_t begin_ns) {
+  return Record([&](format::RecordEncoder& r) {
+    r.Begin(RecordTag::kExecFailed);
+    r.Number(TicksAt(begin_ns));
+    r.End();
+  });
+}
+
 TraceBuilder& TraceBuilder::ObservedEnd(format::ObservedEndKind kind, int status_or_signal,
                                         uint64_t time_ns) {
   return Record([&](format::RecordEncoder& r) {

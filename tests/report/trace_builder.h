@@ -148,6 +148,9 @@ class TraceBuilder {
                           uint64_t tool_bytes = 0);
   TraceBuilder& End(int exit_status, uint64_t time_ns,
                     format::EndReason reason = format::EndReason::kExit, bool doubtful = false);
+  // The last words before an exec whose failure is told, and that of the one which began then.
+  TraceBuilder& ExecBegins(uint64_t time_ns);
+  TraceBuilder& ExecFailed(uint64_t begin_ns);
   // `time_ns`: since the start; 0: the record ends before it.
   TraceBuilder& ObservedEnd(format::ObservedEndKind kind, int status_or_signal,
                             uint64_t time_ns = 0);

@@ -111,6 +111,28 @@ TEST(AnalyzerTest, TellsHowTheProcessEnded) {
             }).end, End::kExec) << "it was the next program that crashed";
 }
 
+// Threads go on behind its last words until the kernel ends them.
+TEST(AnalyzerTest, AnExecFailsWhereItIsToldThatItDid) {
+  using End = ProcessInfo::End;
+  const auto end = [](auto fill) {
+    TraceBuilder trace;
+    fill(trace);
+    trace.Thread(1, 100, "main").At(5'000'000).Malloc(0x1010, 1).At(5'000'000);
+    return Analyze(trace.Build()).analysis.process.end;
+  };
+  EXPECT_EQ(end([](TraceBuilder& t) { t.ExecBegins(1000); }), End::kExec);
+  EXPECT_EQ(end([](TraceBuilder& t) { t.ExecBegins(1000).ExecFailed(1000); }), End::kCut);
+  EXPECT_EQ(end([](TraceBuilder& t) { t.ExecFailed(1000).ExecBegins(1000); }), End::kCut)
+      << "in another order in the file";
+  EXPECT_EQ(end([](TraceBuilder& t) { t.ExecBegins(1000).ExecBegins(2000).ExecFailed(2000); }),
+            End::kExec)
+      << "that of another thread did not";
+  EXPECT_EQ(end([](TraceBuilder& t) { t.ExecBegins(1000).ExecFailed(1000).ExecBegins(2000); }),
+            End::kExec);
+  EXPECT_EQ(end([](TraceBuilder& t) { t.ExecBegins(1000).ExecFailed(1000).End(3, 6'000'000); }),
+            End::kExit);
+}
+
 // It sleeps before it ends by a raw exit_group, as a program of Go's may.
 TEST(AnalyzerTest, AnEndThatOnlyTheParentSawIsAsLateAsItSawIt) {
   using format::ObservedEndKind;

@@ -142,6 +142,21 @@ TEST_F(TraceFollowerTest, KnowsAnExecFromAnExecThatFailed) {
   EXPECT_FALSE(follower->counts().ended_by_exec);
 }
 
+TEST_F(TraceFollowerTest, AnExecWhoseFailureIsToldFailsByThatAlone) {
+  RawTrace raw(Raw(42), 42);
+  raw.AppendExec(7);
+  raw.AppendEvents(1, 1, RawTrace::Mallocs(1, 0x1000));  // of a thread that went on
+  auto follower = *TraceFollower::Open(raw.path());
+  ASSERT_TRUE(follower->Advance().ok());
+  EXPECT_TRUE(follower->counts().ended_by_exec);
+  raw.AppendExecFailed(7);
+  ASSERT_TRUE(follower->Advance().ok());
+  EXPECT_FALSE(follower->counts().ended_by_exec);
+  raw.AppendExec(9);
+  ASSERT_TRUE(follower->Advance().ok());
+  EXPECT_TRUE(follower->counts().ended_by_exec);
+}
+
 TEST_F(TraceFollowerTest, HandsBackTheSpaceOfPackedEventsButNotRings) {
   RawTrace raw(Raw(42), 42);
   raw.AppendNote("first");

@@ -106,6 +106,25 @@ class RawTrace {
       e.End();
     });
   }
+  // Of an exec whose failure is told by AppendExecFailed() with the same ticks.
+  void AppendExec(uint64_t ticks) {
+    AppendRecords([&](format::RecordEncoder& e) {
+      e.Begin(format::RecordTag::kEnd);
+      e.Number(static_cast<uint64_t>(format::EndReason::kExec));
+      e.Number(0);
+      e.Number(ticks);
+      for (int i = 0; i < 5; ++i) e.Number(0);
+      e.Number(1);
+      e.End();
+    });
+  }
+  void AppendExecFailed(uint64_t ticks) {
+    AppendRecords([&](format::RecordEncoder& e) {
+      e.Begin(format::RecordTag::kExecFailed);
+      e.Number(ticks);
+      e.End();
+    });
+  }
   void AppendEnd(format::EndReason reason) {
     AppendRecords([&](format::RecordEncoder& e) {
       e.Begin(format::RecordTag::kEnd);
