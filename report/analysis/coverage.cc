@@ -132,6 +132,12 @@ std::string LostScansNote(const LostScans& lost) {
   return absl::StrCat(which, " could not be written to the trace: ", lost.why, ".");
 }
 
+// Whether what the library was to record is all there, though the program may have stopped it.
+bool LacksNothing(const Coverage& coverage) {
+  return !coverage.events_missing && !coverage.truncated && PartText(coverage).empty() &&
+         std::ranges::all_of(coverage.notes, &CoverageNote::harmless);
+}
+
 // Whether the process has ended in order without a word of it in the trace, as there was no room.
 bool LacksItsEnd(const TraceMetadata& metadata, const ProcessInfo& process) {
   return metadata.lost_end.why != 0 && !metadata.end.has_value() &&
@@ -185,8 +191,26 @@ std::vector<std::string> CoverageNotes(const Analysis& analysis) {
        MissingTexts(/*dropped_events=*/0, coverage.truncated, coverage.damage)) {
     notes.push_back(std::move(text));  // the events that were lost have a figure of their own
   }
+  if (std::string stops = StopsNote(coverage).text; !stops.empty()) {
+    notes.push_back(std::move(stops));
+  }
   for (const CoverageNote& note : coverage.notes) notes.push_back(note.text);
   return notes;
+}
+
+CoverageNote StopsNote(const Coverage& coverage) {
+  const uint64_t allocations = coverage.stopped_allocations;
+  if (coverage.stops == 0 && allocations == 0) return {};
+  constexpr absl::string_view kBegin = "recording stopped by the program ";
+  return {
+      .text = absl::StrCat(kBegin, words::Plural(coverage.stops, "time"), " for ",
+                           words::Duration(coverage.stopped_ns), ": ",
+                           words::Plural(allocations, "allocation"), " then ",
+                           allocations == 1 ? "is" : "are", " in no figure"),
+      .without_times = absl::StrCat(kBegin, "(memtrace_stop): ",
+                                    allocations == 0 ? "it allocated nothing then"
+                                                     : "what it allocated then is in no figure"),
+      .harmless = allocations == 0};
 }
 
 bool TellsOfDeepBind(const CoverageNote& note) {
@@ -195,12 +219,11 @@ bool TellsOfDeepBind(const CoverageNote& note) {
 }
 
 bool AllRecorded(const Coverage& coverage) {
-  return !coverage.events_missing && !coverage.truncated && PartText(coverage).empty() &&
-         std::ranges::all_of(coverage.notes, &CoverageNote::harmless);
+  return LacksNothing(coverage) && coverage.stopped_allocations == 0;
 }
 
 bool AllAllocationsSeen(const Analysis& analysis) {
-  return AllRecorded(analysis.coverage) && analysis.coverage.unseen_allocators.empty() &&
+  return LacksNothing(analysis.coverage) && analysis.coverage.unseen_allocators.empty() &&
          analysis.coverage.unseen_frees == 0 &&
          std::ranges::none_of(analysis.leak_scans, [](const LeakScan& scan) {
            return scan.allocations_unseen || scan.frees_unseen;

@@ -39,15 +39,20 @@ absl::string_view WhyRecordingStopped(uint64_t why);
 // trace lacks, and the notes of the trace.
 std::vector<std::string> CoverageNotes(const Analysis& analysis);
 
+// Says how often the program stopped the recording, and what is in no figure because of that;
+// harmless where it allocated nothing meanwhile. Without a text: it never did.
+CoverageNote StopsNote(const Coverage& coverage);
+
 // Whether it is about libraries whose calls of malloc pass by.
 bool TellsOfDeepBind(const CoverageNote& note);
 
-// "Nothing" is good news only where everything was recorded.
+// "Nothing" is good news only where everything was recorded, and the program did not stop that
+// while it allocated.
 bool AllRecorded(const Coverage& coverage);
 
 // Whether each block that the program was given is in the trace, as far as is known. The
 // free of a block that is not in it looks like a second free if an earlier block at the
-// same address was freed.
+// same address was freed. Those that were made while the program had stopped the recording are.
 bool AllAllocationsSeen(const Analysis& analysis);
 
 // Says which part of the run's time the events cover; empty: all of it.

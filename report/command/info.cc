@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "report/analysis/analyzer.h"
+#include "report/analysis/coverage.h"
 #include "report/leak/leak_kinds.h"
 #include "report/leak/leak_scans.h"
 #include "report/trace/trace_reader.h"
@@ -150,6 +151,7 @@ void PrintCoverage(const Analysis& a, Facts& facts) {
   facts.Line("cross-checked stacks",
              absl::StrCat(c.cross_checked, ", ", c.cross_check_differences, " differ"));
   if (!c.damage.empty()) facts.Line("damage", words::EscapeControls(c.damage));
+  if (const std::string stops = StopsNote(c).text; !stops.empty()) facts.Line("note", stops);
   for (const CoverageNote& note : c.notes) facts.Line("note", words::EscapeControls(note.text));
 }
 

@@ -288,6 +288,9 @@ absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const Summary
   run.totals = AmountsOf(analysis.totals);
   NoteCoverage(path, analysis.coverage.dropped_events, analysis.coverage.truncated,
                analysis.coverage.damage, PartText(analysis.coverage), &run);
+  if (std::string stops = StopsNote(analysis.coverage).text; !stops.empty()) {
+    run.notes.push_back(std::move(stops));
+  }
   for (const CoverageNote& note : analysis.coverage.notes) run.notes.push_back(note.text);
   // This is among the notes already.
   if (analysis.coverage.live_until_ns != 0)

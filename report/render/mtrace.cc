@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "report/analysis/coverage.h"
 #include "report/base/path.h"
 #include "report/render/formats.h"
 #include "report/render/selection_lines.h"
@@ -47,8 +48,14 @@ void RenderMtrace(const ReportView& view, words::Sink& out) {
                            " bytes: most blocks are not in this list.\n"));
   }
   if (blocks.empty()) {
-    if (view.analysis().coverage.events_missing) {
+    const Coverage& coverage = view.analysis().coverage;
+    if (coverage.events_missing) {
       out.Write("Not known whether there are leaks: not all events are in the trace.\n");
+    } else if (const CoverageNote stops = StopsNote(coverage);
+               !stops.text.empty() && !stops.harmless) {
+      out.Write(absl::StrCat("Not known whether there are leaks: ", stops.text, ".\n"));
+    } else if (!AllRecorded(coverage)) {
+      out.Write("Not known whether there are leaks: not all was recorded.\n");
     } else if (!selection.empty()) {
       out.Write("None of these was left unfreed.\n");
     } else if (!view.sampled()) {

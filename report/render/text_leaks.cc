@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "report/analysis/coverage.h"
 #include "report/leak/leak_scans.h"
 #include "report/names/frames_filter.h"
 #include "report/render/lines.h"
@@ -102,9 +103,11 @@ std::string UnfreedText(const ReportView& view, const TextOptions& options) {
     if (view.analysis().totals.allocations == 0) {
       return Heading(options, title, "none: no allocation was recorded");
     }
-    const absl::string_view text =
-        !view.filtered() ? "no unfreed blocks" : "no unfreed blocks from the sites that match";
-    return Heading(options, title, style.Paint(Ink::kGood, text));
+    const bool all_recorded = AllRecorded(view.analysis().coverage);
+    const std::string text =
+        absl::StrCat("no unfreed blocks", view.filtered() ? " from the sites that match" : "",
+                     all_recorded ? "" : ", of what was recorded");
+    return Heading(options, title, style.Paint(all_recorded ? Ink::kGood : Ink::kWarning, text));
   }
   const Numbers numbers(view, options.style);
   std::string out = Heading(options, title,

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "report/analysis/coverage.h"
 #include "report/leak/heuristics.h"
 #include "report/leak/leak_kinds.h"
 #include "report/leak/leak_scans.h"
@@ -135,7 +136,10 @@ std::string WhyNone(const ReportView& view) {
     return absl::StrCat("none: the program declared all that was live to be no leaks, ",
                         leak::AmountText(view.leak_scan()->ignored));
   }
-  if (view.analysis().totals.allocations != 0) return "none: no block was live";
+  if (view.analysis().totals.allocations != 0) {
+    return AllRecorded(view.analysis().coverage) ? "none: no block was live"
+                                                 : "none: no block that was recorded was live";
+  }
   return SelectionLines(view).empty() && view.analysis().range.whole()
              ? "none: no allocation was recorded"
              : "none: nothing was allocated of what was asked for";

@@ -64,11 +64,8 @@ void AddCoverage(const ReportView& view, const TextOptions& options, Lines* line
     remarks.push_back(absl::StrCat(words::Plural(coverage.recovered_events, "event"),
                                    " recovered from the rings: the process did not write its end"));
   }
-  if (coverage.stops > 0) {
-    remarks.push_back(absl::StrCat(
-        "recording stopped by the program ", words::Plural(coverage.stops, "time"), " for ",
-        words::Duration(coverage.stopped_ns), ": ",
-        words::Plural(coverage.stopped_allocations, "allocation"), " then are in no figure"));
+  if (std::string stops = StopsNote(coverage).text; !stops.empty()) {
+    remarks.push_back(std::move(stops));
   }
   // Lost page faults are no events of the heap, so its coverage does not count them.
   if (const uint64_t lost = analysis.fault_details.lost; lost > 0) {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "report/analysis/coverage.h"
 #include "report/leak/heuristics.h"
 #include "report/leak/leak_kinds.h"
 #include "report/render/selection_lines.h"
@@ -135,6 +136,10 @@ std::vector<std::string> Remarks(const ReportView& view, const LossList& list,
   if (view.sampled()) {
     remarks.push_back(absl::StrCat("Sampled every ", view.analysis().process.sample_bytes,
                                    " bytes: most blocks are not in this report"));
+  }
+  if (CoverageNote stops = StopsNote(view.analysis().coverage);
+      !stops.text.empty() && !stops.harmless) {
+    remarks.push_back(std::move(stops.text));
   }
   if (list.scan != nullptr) {
     const uint64_t live = view.analysis().totals.live_blocks;
@@ -354,7 +359,7 @@ absl::Status RenderValgrindText(const ReportView& view, const LossList& list,
   }
   // Of what was not asked for, or is not in the trace, nothing is known.
   const bool all_freed = list.losses.empty() && analysis.totals.live_blocks == 0 &&
-                         !analysis.coverage.events_missing && SelectionText(view).empty();
+                         AllRecorded(analysis.coverage) && SelectionText(view).empty();
   if (style.leak_check != LeakCheck::kNo) {
     const std::vector<std::string> remarks = Remarks(view, list, style);
     for (const std::string& remark : remarks) lines.Add(absl::StrCat("Note: ", remark));

@@ -84,6 +84,7 @@ void AddNotes(const Analysis& analysis, const SiteSymbols& symbols,
        MissingTexts(coverage.dropped_events, coverage.truncated, coverage.damage)) {
     add(std::move(text));
   }
+  if (std::string stops = StopsNote(coverage).text; !stops.empty()) add(std::move(stops));
   for (const CoverageNote& note : coverage.notes) add(note.text);
   for (const std::string& note : symbols.notes()) add(note);
 }

@@ -172,7 +172,10 @@ void Writer::WriteCoverage() {
       {"cross_check_differences", coverage.cross_check_differences},
       {"tool_memory_bytes", coverage.tool_memory_bytes},
       {"tool_minor_faults", coverage.tool_minor_faults},
+      {"stops", coverage.stops},
       {"stopped_ns", coverage.stopped_ns},
+      {"stopped_allocations", coverage.stopped_allocations},
+      {"stopped_frees", coverage.stopped_frees},
       {"truncated", coverage.truncated}};
   // Names that differ in bytes which are no UTF-8 are one here, and the first has it.
   for (const auto& [name, value] : coverage.counters) {

@@ -58,6 +58,9 @@ class Notes {
 // with it, and what it lost.
 void AddFindings(const Analysis& analysis, TreeAnalysis* tree, Notes* notes) {
   const size_t image = tree->images.size();
+  if (const CoverageNote stops = StopsNote(analysis.coverage); !stops.text.empty()) {
+    notes->Add(stops, image);
+  }
   for (const CoverageNote& note : analysis.coverage.notes) notes->Add(note, image);
   tree->not_all_recorded += AllRecorded(analysis.coverage) ? 0 : 1;
   tree->invalid_frees += analysis.invalid_frees.told;

@@ -14,10 +14,12 @@ namespace memtrace::e2e {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
 using testing::Ge;
 using testing::HasSubstr;
 using testing::Le;
 using testing::Not;
+using testing::StartsWith;
 
 constexpr char kActive[] = "1 0 0 -3\n", kAbsent[] = "0 -1 -1 -1\n";
 
@@ -259,6 +261,54 @@ int main(void) {
   EXPECT_EQ(report.at("coverage").at("unknown_frees"), 0);
   EXPECT_EQ(report.at("coverage").at("unseen_frees"), 0);
   EXPECT_EQ(report.at("invalid_frees").at("stories"), Json::array()) << report.at("invalid_frees");
+}
+
+// What is lost meanwhile nobody looks at: no output may say that nothing is. It is the program's own
+// wish all the same, and makes no gate red.
+TEST(ClientApiTest, WhatWasLostWhileItWasStoppedIsNotDenied) {
+  TempDir directory;
+  const std::string source = directory / "stops.c", program = directory / "stops";
+  WriteFile(source, R"(#include <memtrace.h>
+#include <stdlib.h>
+int main(void) {
+  void *volatile block = malloc(10);
+  int i;
+  free(block);
+  memtrace_stop();
+  for (i = 0; i < 1000; ++i) block = malloc(1000);
+  block = NULL;
+  return 0;
+}
+)");
+  ASSERT_NO_FATAL_FAILURE(Compile("gcc", source + " -o " + program));
+  TempDir traces;
+  const Result traced = RunCommand(Traced({.arguments = {program}}, traces.path()));
+  ASSERT_EQ(traced.Outcome(), "exit 0") << traced.err;
+  const std::string trace = TraceOf(traces.path(), "stops", traced.pid);
+  const auto memtrace = [](Words arguments) {
+    arguments.insert(arguments.begin(), ToolPath());
+    const Result result = RunCommand({.arguments = arguments});
+    EXPECT_EQ(result.Outcome(), "exit 0") << arguments[1] << result.err;
+    return result;
+  };
+  const std::string said = "recording stopped by the program 1 time for ";
+  const auto is_said = Contains(HasSubstr(said));
+  const Json report = Report(trace);
+  EXPECT_EQ(report.at("coverage").at("all_recorded"), false);
+  EXPECT_THAT(report.at("coverage").at("notes"), is_said);
+  const Json tree = Json::parse(memtrace({"report", traces.path(), "--format", "json"}).out);
+  EXPECT_EQ(tree.at("coverage").at("all_recorded"), false);
+  EXPECT_THAT(tree.at("coverage").at("notes"), is_said);
+  const Json diff = Json::parse(memtrace({"diff", trace, trace, "--exit-code", "--format", "json"}).out);
+  EXPECT_EQ(diff.at("old").at("all_recorded"), false);
+  EXPECT_THAT(diff.at("old").at("notes"), is_said);
+  EXPECT_THAT(memtrace({"rings", trace, "--format", "json"}).out, HasSubstr(said));
+  EXPECT_THAT(memtrace({"info", trace}).out, HasSubstr(said));
+  EXPECT_THAT(memtrace({"report", trace, "--format", "mtrace"}).out,
+              StartsWith("Not known whether there are leaks: " + said));
+  EXPECT_THAT(memtrace({"report", trace, "--format", "valgrind"}).out,
+              AllOf(HasSubstr("Note: " + said), Not(HasSubstr("no leaks are possible"))));
+  memtrace({"check", traces.path()});
 }
 
 }  // namespace

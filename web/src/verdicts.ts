@@ -28,15 +28,12 @@ function ofSelection(report: Report): { words: string; remark: string } | null {
   return { words: ' of the selection', remark: ` Only ${parts.join('; ')}: the rest is not in this page.` };
 }
 
-// The program may have stopped the recording for a while.
-const allRecorded = ({ coverage }: Report) => coverage.all_recorded && !(coverage.stopped_allocations! > 0);
-
 // "Nothing" is good news only where everything was recorded.
-const good = (report: Report) => (report.totals.estimated || !allRecorded(report) ? 'unknown' : 'good');
+const good = (report: Report) => (report.totals.estimated || !report.coverage.all_recorded ? 'unknown' : 'good');
 const ofWhat = (report: Report) =>
-  (report.totals.estimated ? ' of what was sampled' : allRecorded(report) ? '' : ' of what was recorded');
+  (report.totals.estimated ? ' of what was sampled' : report.coverage.all_recorded ? '' : ' of what was recorded');
 const rest = (report: Report) =>
-  (report.totals.estimated ? ' That is little of all.' : allRecorded(report) ? '' : ' That is not all.');
+  (report.totals.estimated ? ' That is little of all.' : report.coverage.all_recorded ? '' : ' That is not all.');
 
 // As in the text: of blocks without bytes their number says more.
 const amount = ({ bytes: size, blocks }: Amount) => (size === 0 ? `${plural(blocks, 'block')} of 0 bytes` : bytes(size));

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "report/analysis/coverage.h"
 #include "report/model/phases.h"
 #include "tests/report/client_program.h"
 
@@ -63,6 +64,36 @@ TEST(StoppedRecordingTest, BlocksOfThatTimeAreInNoFigure) {
   EXPECT_EQ(a.coverage.stopped_ns, 5000u);
   EXPECT_EQ(a.coverage.stopped_allocations, 2u);
   EXPECT_EQ(a.coverage.stopped_frees, 2u);
+}
+
+// What was allocated meanwhile may be lost: nobody looked. That no block is missing in the trace,
+// which tells double frees from others, is as true as without.
+TEST(StoppedRecordingTest, NotAllIsRecordedWhereSomethingWasAllocatedThen) {
+  ClientProgram program;
+  program.Malloc(0x10000, 64).Tell(ExtendedType::kRecordingStopped, {1, 0}).Free(0x10000);
+  program.Tell(ExtendedType::kRecordingStopped, {0, 0});
+  const AnalyzedTrace freed = program.Analyzed();
+  EXPECT_EQ(freed.analysis.coverage.stops, 1u);
+  EXPECT_TRUE(AllRecorded(freed.analysis.coverage));
+  EXPECT_TRUE(StopsNote(freed.analysis.coverage).harmless);
+  program.Tell(ExtendedType::kRecordingStopped, {1, 0});
+  program.Tick().Malloc(0x30000, 1000, format::kStoppedSlot);
+  program.Tell(ExtendedType::kRecordingStopped, {0, 0});
+  const AnalyzedTrace allocated = program.Analyzed();
+  EXPECT_FALSE(AllRecorded(allocated.analysis.coverage));
+  EXPECT_FALSE(allocated.analysis.coverage.events_missing);
+  EXPECT_TRUE(AllAllocationsSeen(allocated.analysis));
+  EXPECT_FALSE(StopsNote(allocated.analysis.coverage).harmless);
+  EXPECT_THAT(
+      CoverageNotes(allocated.analysis),
+      testing::Contains(testing::ContainsRegex("^recording stopped by the program 2 times for "
+                                               ".*: 1 allocation then is in no figure$")));
+}
+
+TEST(StoppedRecordingTest, WhatWasNeverStoppedHasNoNote) {
+  ClientProgram program;
+  program.Malloc(0x10000, 64);
+  EXPECT_EQ(StopsNote(program.Analyzed().analysis.coverage).text, "");
 }
 
 // A fork child of a process that was stopped says so by its events alone.

@@ -36,6 +36,22 @@ TEST(MtraceTest, SaysThatThereIsNothing) {
   EXPECT_EQ(MtraceOf(trace.View()), "No memory leaks.\n");
 }
 
+TEST(MtraceTest, SaysNothingOfTheKindWhereNotAllWasRecorded) {
+  MadeUp trace;
+  Coverage& coverage = trace.analysis.coverage;
+  coverage.stops = 1;
+  coverage.stopped_ns = 5'000'000;
+  EXPECT_EQ(MtraceOf(trace.View()), "No memory leaks.\n");
+  coverage.stopped_allocations = 1;
+  EXPECT_EQ(
+      MtraceOf(trace.View()),
+      "Not known whether there are leaks: recording stopped by the program 1 time for 5.00 ms: "
+      "1 allocation then is in no figure.\n");
+  coverage = {};
+  coverage.recording_end_ns = 1'000'000;
+  EXPECT_EQ(MtraceOf(trace.View()), "Not known whether there are leaks: not all was recorded.\n");
+}
+
 TEST(MtraceTest, ListsOnlyWhatMatches) {
   MadeUp trace;
   const StackId a = trace.Stack({{"alpha", "a.c", 1}});

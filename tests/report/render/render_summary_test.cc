@@ -134,6 +134,35 @@ TEST_F(SummaryTest, DoesNotTakeForNothingWhatIsNotKnown) {
   EXPECT_EQ(Facts()["Unfreed"], "nothing of what was recorded, which is not all: see Coverage");
 }
 
+// A program may lose what it likes while it has stopped the recording.
+TEST_F(SummaryTest, DoesNotTakeForNothingWhatTheProgramLeftOut) {
+  Scan();
+  trace_.AddSite(trace_.Stack({{"main"}}), 4, 1024, 0);
+  coverage_.stops = 1;
+  coverage_.stopped_ns = 5'000'000;
+  EXPECT_EQ(Facts()["Lost"], "nothing at the exit");
+  coverage_.stopped_allocations = 1000;
+  EXPECT_EQ(Facts()["Lost"], "nothing at the exit; not all was recorded: see Coverage");
+  EXPECT_EQ(Facts()["Unfreed"], "nothing of what was recorded, which is not all: see Coverage");
+  TextOptions options;
+  options.style.width = 200;
+  const ReportView view = trace_.View();
+  const std::string said =
+      "recording stopped by the program 1 time for 5.00 ms: 1,000 allocations then are in no figure";
+  EXPECT_NE(SummaryText(view, options).find(said), std::string::npos) << SummaryText(view, options);
+  options.sections = {TextSection::kLeaks};
+  EXPECT_NE(RenderText(view, options).find("none: no block that was recorded was live"),
+            std::string::npos);
+  words::StringSink document;
+  RenderJson(view, kAllRows, document);
+  const auto coverage = nlohmann::json::parse(document.text())["coverage"];
+  EXPECT_EQ(coverage["all_recorded"], false);
+  EXPECT_EQ(coverage["notes"][0], said);
+  trace_.analysis.leak_scans.clear();
+  EXPECT_NE(RenderText(trace_.View(), options).find("no unfreed blocks, of what was recorded"),
+            std::string::npos);
+}
+
 TEST_F(SummaryTest, IsInTheTextAndInTheDocument) {
   process_.host = "v\033[31mm";
   const ReportView view = trace_.View();

@@ -230,6 +230,11 @@ TEST(TextReportTest, SaysThatEverythingWasFreedOnlyWhereEverythingWasRecorded) {
   EXPECT_EQ(UnfreedLine(damaged, trace), not_all);
   own_malloc.totals = freed.totals;
   EXPECT_EQ(UnfreedLine(own_malloc, trace), not_all);
+  Analysis stopped = freed;
+  stopped.coverage.stops = 1;
+  EXPECT_EQ(UnfreedLine(stopped, trace), "nothing: every block was freed");
+  stopped.coverage.stopped_allocations = 1000;
+  EXPECT_EQ(UnfreedLine(stopped, trace), not_all);
 }
 
 TEST(TextReportTest, SaysBytesInBlocksAndWhatWasCalled) {

@@ -249,6 +249,19 @@ TEST_F(SqliteTest, CountersWithHostileNamesAreNoError) {
             "counter.a\xef\xbf\xbd|1\ncounter.b|3\n");
 }
 
+TEST_F(SqliteTest, TellsWhatWasLeftOutWhileTheProgramHadStoppedTheRecording) {
+  MadeUp made_up;
+  Coverage& coverage = made_up.analysis.coverage;
+  coverage.stops = 1;
+  coverage.stopped_ns = 5'000'000;
+  coverage.stopped_allocations = 1000;
+  coverage.stopped_frees = 3;
+  Write(made_up);
+  EXPECT_EQ(Query("SELECT name, value FROM coverage WHERE name LIKE 'stop%' ORDER BY name"),
+            "stopped_allocations|1000\nstopped_frees|3\nstopped_ns|5000000\nstops|1\n");
+  EXPECT_EQ(Query("SELECT count(*) FROM notes WHERE text LIKE 'recording stopped by the program%'"), "1\n");
+}
+
 TEST_F(SqliteTest, NumbersBeyondSqlsAreItsLargest) {
   MadeUp made_up;
   made_up.AddSite(made_up.Stack({{"f", "", 0}}), 1, 10, 1).bytes_allocated = UINT64_MAX;

@@ -182,5 +182,26 @@ TEST_F(TreeTextTest, NotesThatDifferInTheirTimesAreOne) {
   EXPECT_THAT(text, testing::Not(HasSubstr("setuid at")));
 }
 
+// A block that was allocated meanwhile may be lost, and no scan looks.
+TEST_F(TreeTextTest, WhatWasAllocatedWhileTheRecordingWasStoppedIsTold) {
+  const auto worker = [this](uint32_t allocations) {
+    TraceBuilder trace(Another());
+    auto& main = trace.Thread(1, 100, "main").At(1000);
+    for (uint32_t i = 0; i < allocations; ++i) {
+      main.Malloc(0x1010 + i * 64, 10, format::kStoppedSlot);
+    }
+    trace.End(0, 20'000'000);
+    Write(trace);
+  };
+  worker(2);
+  const std::string one = Summary();
+  EXPECT_THAT(one, HasSubstr("0.mtr: recording stopped by the program 1 time for "));
+  EXPECT_THAT(one, HasSubstr(": 2 allocations then are in no figure\n"));
+  worker(3);
+  EXPECT_THAT(Summary(), HasSubstr(" 2 traces: recording stopped by the program (memtrace_stop): what "
+                                   "it allocated then is in no figure\n"));
+  Summary({}, [](TreeAnalysis* tree) { EXPECT_EQ(tree->not_all_recorded, 2u); });
+}
+
 }  // namespace
 }  // namespace memtrace::report

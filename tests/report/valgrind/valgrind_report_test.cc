@@ -235,6 +235,27 @@ TEST(ValgrindTextTest, NothingLeftIsSaidAsMemcheckSaysIt) {
               HasSubstr("==42== All heap blocks were freed -- no leaks are possible\n"));
 }
 
+TEST(ValgrindTextTest, NothingLeftOfWhatWasRecordedIsNoAllClear) {
+  MadeUp made_up;
+  made_up.analysis.leak_scans.emplace_back();
+  made_up.analysis.leak_scans.back().state = LeakScan::State::kDone;
+  Coverage& coverage = made_up.analysis.coverage;
+  coverage.stops = 2;
+  coverage.stopped_ns = 5'000'000;
+  EXPECT_THAT(Text(made_up), HasSubstr("no leaks are possible"));
+  coverage.stopped_allocations = 1000;
+  const std::string said =
+      "Note: recording stopped by the program 2 times for 5.00 ms: 1,000 allocations then are in no figure";
+  const std::string text = Text(made_up);
+  EXPECT_THAT(text, Not(HasSubstr("no leaks are possible")));
+  EXPECT_THAT(text, HasSubstr("definitely lost: 0 bytes in 0 blocks"));
+  EXPECT_THAT(text, HasSubstr("==42== " + said + "\n"));
+  EXPECT_THAT(Xml(made_up), HasSubstr("  <line>" + said + "</line>\n"));
+  coverage = {};
+  coverage.recording_end_ns = 1'000'000;
+  EXPECT_THAT(Text(made_up), Not(HasSubstr("no leaks are possible")));
+}
+
 // Of the rest of the blocks any may be lost.
 TEST(ValgrindTextTest, NothingLeftOfWhatWasAskedForIsNoAllClear) {
   const auto nothing = [](const std::function<void(Analysis*)>& select, const std::string& match) {
