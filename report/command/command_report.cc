@@ -139,7 +139,9 @@ LeakScan* ChosenScan(const ReportView& view, Analysis* analysis) {
 absl::Status PrepareLeaks(const ReportFlags& flags, const ReportOptions& options,
                           const leak::HeldScan* held, suppress::Suppressions* suppressions,
                           ReportView* view, Analysis* analysis) {
-  const absl::Status status = view->ChooseLeaks(options.scan, options.leak_kinds);
+  // `memtrace leaks --new` is asked for what is new, of whatever kinds.
+  const absl::Status status =
+      view->ChooseLeaks(options.scan, options.leak_kinds, LiveTrace::Find(flags.file) != nullptr);
   if (!status.ok()) return status;
   LeakScan* const scan = ChosenScan(*view, analysis);
   if (scan == nullptr && !flags.suppressions.empty()) {

@@ -56,7 +56,7 @@ class LossRecords {
   absl::flat_hash_map<uint64_t, Amounts> before_;  // by group << 3 | kind: of the scan before
 };
 
-// Whether the report of a scan shows the record.
+// Whether it is what the scan was asked for: a text shows no other records.
 bool IsShown(const LossRecord& record, format::ScanShow show);
 
 }  // namespace memtrace::report::leak

@@ -82,11 +82,12 @@ absl::StatusOr<std::vector<uint32_t>> BlocksOf(const std::string& site, const Re
         "of sixteen digits, nor the address of a block such as 0x55d0c3a012a0"));
   }
   if (rank == 0 || rank > losses.size()) {
+    const std::string hidden = WhyLossesAreHidden(view, losses.size());
     return absl::NotFoundError(absl::StrCat(
         "--why: ", rank, ": ",
         losses.empty() ? "no loss record is shown"
                        : absl::StrCat("the loss records shown are 1 to ", losses.size()),
-        "; --show-leak-kinds=all shows every kind"));
+        hidden.empty() ? "" : "; ", hidden));
   }
   const LossRecord& record = *losses[rank - 1].record;
   const auto wanted = leak::StackKey(stacks, {record.stack, record.function}, resolution);

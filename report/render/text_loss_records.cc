@@ -113,23 +113,6 @@ std::string RecordAmount(const LossRecord& record, bool changes) {
                       record.blocks == 1 ? " block" : " blocks");
 }
 
-// Why records are not shown, most likely to be asked for first.
-std::string WhyNotAll(const ReportView& view, size_t shown) {
-  const LeakScan& scan = *view.leak_scan();
-  if (shown == scan.records.size()) return "";
-  const ReportView::HiddenLosses hidden = view.CountHidden();
-  if (hidden.by_kind > 0) return ": --show-leak-kinds=all shows every kind";
-  if (hidden.by_change > 0) {
-    return scan.show == format::ScanShow::kNew ? ": the others are not new"
-                                               : ": the others have not changed so";
-  }
-  if (hidden.suppressed > 0) return ": the others are suppressed";
-  if (hidden.of_runtime > 0) {
-    return ": the others are the runtime's own, --show-leak-kinds=possible shows them";
-  }
-  return ": the others are not of what was asked for";
-}
-
 // Why a scan has no records.
 std::string WhyNone(const ReportView& view) {
   if (view.leak_scan()->ignored.blocks != 0) {
@@ -147,6 +130,24 @@ std::string WhyNone(const ReportView& view) {
 
 }  // namespace
 
+// The reason that is most likely to be asked for comes first.
+std::string WhyLossesAreHidden(const ReportView& view, size_t shown) {
+  if (view.leak_scan() == nullptr || shown == view.leak_scan()->records.size()) return "";
+  const LeakScan& scan = *view.leak_scan();
+  const ReportView::HiddenLosses hidden = view.CountHidden();
+  if (hidden.by_kind > 0) return "--show-leak-kinds=all shows every kind";
+  if (hidden.by_change > 0) {
+    return absl::StrCat(scan.show == format::ScanShow::kNew ? "the others are not new"
+                                                            : "the others have not changed so",
+                        view.changes_alone() ? "" : ", --show-leak-kinds=all shows them");
+  }
+  if (hidden.suppressed > 0) return "the others are suppressed";
+  if (hidden.of_runtime > 0) {
+    return "the others are the runtime's own, --show-leak-kinds=possible shows them";
+  }
+  return "the others are not of what was asked for";
+}
+
 std::string LossRecordsText(const ReportView& view, const TextOptions& options) {
   const LeakScan& scan = *view.leak_scan();
   std::string out = SummaryOf(view, options);
@@ -154,10 +155,11 @@ std::string LossRecordsText(const ReportView& view, const TextOptions& options) 
   if (scan.records.empty()) {
     return absl::StrCat(out, Heading(options, "LOSS RECORDS", WhyNone(view)));
   }
+  const std::string hidden = WhyLossesAreHidden(view, losses.size());
   absl::StrAppend(&out, Heading(options, "LOSS RECORDS",
                                 absl::StrCat(words::Count(losses.size()), " of ",
                                              words::Count(scan.records.size()),
-                                             WhyNotAll(view, losses.size()))));
+                                             hidden.empty() ? "" : ": ", hidden)));
   const size_t shown = options.Shown(losses.size());
   const size_t number_width = absl::StrCat(shown).size();
   for (size_t i = 0; i < shown; ++i) {

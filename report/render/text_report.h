@@ -59,6 +59,9 @@ std::string LeaksText(const ReportView& view, const TextOptions& options);
 absl::string_view UnfreedTitle(const ReportView& view);
 // Takes the place of LeaksText where a scan told what is reachable.
 std::string LossRecordsText(const ReportView& view, const TextOptions& options);
+// Why it does not have all records of the scan, and what shows them if anything does:
+// "--show-leak-kinds=all shows every kind"; empty: it has them all.
+std::string WhyLossesAreHidden(const ReportView& view, size_t shown);
 std::string GrowingText(const ReportView& view, const TextOptions& options);
 std::string SitesText(const ReportView& view, const TextOptions& options);
 std::string GrowthText(const ReportView& view, const TextOptions& options);

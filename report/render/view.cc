@@ -202,8 +202,10 @@ const FaultSite* ReportView::FaultsOf(StackId stack, format::AllocFunction funct
   return Find(fault_sites_, stack, function);
 }
 
-absl::Status ReportView::ChooseLeaks(uint32_t scan, std::optional<LeakKindSet> kinds) {
+absl::Status ReportView::ChooseLeaks(uint32_t scan, std::optional<LeakKindSet> kinds,
+                                     bool changes_alone) {
   leak_kinds_ = kinds;
+  changes_alone_ = changes_alone;
   leak_scan_ = leak::ChooseScan(*analysis_, scan);
   if (scan == 0 || leak_scan_ != nullptr) return absl::OkStatus();
   std::vector<std::string> there;
@@ -221,6 +223,10 @@ absl::Status ReportView::ChooseLeaks(uint32_t scan, std::optional<LeakKindSet> k
       there.empty() ? "is none" : absl::StrCat("are: ", absl::StrJoin(there, ", "))));
 }
 
+bool ReportView::IsHiddenByChange(const LossRecord& record) const {
+  return (changes_alone_ || !leak_kinds_.has_value()) && !leak::IsShown(record, leak_scan_->show);
+}
+
 std::vector<ReportView::Loss> ReportView::Losses(bool everything) const {
   std::vector<Loss> losses;
   if (leak_scan_ == nullptr) return losses;
@@ -230,10 +236,8 @@ std::vector<ReportView::Loss> ReportView::Losses(bool everything) const {
     const LossRecord& record = leak_scan_->records[i];
     if (record.suppressed && !everything) continue;
     if (record.of_runtime && !everything && !leak_kinds_.has_value()) continue;
-    if (kinds.Has(record.kind) && leak::IsShown(record, leak_scan_->show) &&
-        Matches(record.stack)) {
-      losses.push_back({&record, i + 1});
-    }
+    if (!everything && IsHiddenByChange(record)) continue;
+    if (kinds.Has(record.kind) && Matches(record.stack)) losses.push_back({&record, i + 1});
   }
   return losses;
 }
@@ -245,7 +249,7 @@ ReportView::HiddenLosses ReportView::CountHidden() const {
     if (!Matches(record.stack)) continue;
     if (record.suppressed) {
       ++hidden.suppressed;
-    } else if (!leak::IsShown(record, leak_scan_->show)) {
+    } else if (IsHiddenByChange(record)) {
       ++hidden.by_change;
     } else if (!kinds.Has(record.kind)) {
       ++hidden.by_kind;

@@ -89,7 +89,10 @@ class ReportView {
 
   // Which scan and which kinds of its records; by default those of memcheck. `scan` 0: the
   // last. NotFound: there is no such scan. FailedPrecondition: it says nothing, and why.
-  absl::Status ChooseLeaks(uint32_t scan, std::optional<LeakKindSet> kinds);
+  // `changes_alone`: what the scan was not asked for, such as records that are not new, is not
+  // shown even where there are `kinds`.
+  absl::Status ChooseLeaks(uint32_t scan, std::optional<LeakKindSet> kinds,
+                           bool changes_alone = false);
   // nullptr: nothing is known of what is reachable.
   const LeakScan* leak_scan() const { return leak_scan_; }
   // The records of leak_scan() that are to be shown and match, largest first; the number of
@@ -99,7 +102,8 @@ class ReportView {
     size_t number;
   };
   // `everything`: records of every kind, unless the user chose kinds, and suppressed ones as well.
-  // Records of the runtime are among them with `everything`, or where the user chose kinds.
+  // Records of the runtime, and what the scan was not asked for, are among them with `everything`,
+  // or where the user chose kinds.
   std::vector<Loss> Losses(bool everything) const;
   // How many records match but are left out by Losses(false), by the first of
   // these reasons that holds.
@@ -107,6 +111,7 @@ class ReportView {
     size_t suppressed = 0, by_change = 0, by_kind = 0, of_runtime = 0;
   };
   HiddenLosses CountHidden() const;  // of leak_scan()
+  bool changes_alone() const { return changes_alone_; }
 
   // The sums over the sites that match. Of all sites of a sample the totals, from which the sums
   // may differ a little: each site is rounded.
@@ -150,6 +155,8 @@ class ReportView {
  private:
   ReportView(const Analysis& analysis, const SiteSymbols& symbols);
   absl::Status MatchFrames();
+  // Whether the scan was not asked for it, and the user does not see it all the same.
+  bool IsHiddenByChange(const LossRecord& record) const;
   void Take(const Grouping& grouping);
 
   const Analysis* analysis_ = nullptr;
@@ -157,6 +164,7 @@ class ReportView {
   const LeakScan* leak_scan_ = nullptr;
   StackNumbers* stack_numbers_ = nullptr;
   std::optional<LeakKindSet> leak_kinds_;
+  bool changes_alone_ = false;
   FrameFilter filter_;
   std::vector<bool> frame_matches_, frame_fits_;  // by FrameId: `match`, the others; empty: all
   std::vector<const Site*> sites_;

@@ -263,8 +263,8 @@ int main(void) {
   EXPECT_EQ(report.at("invalid_frees").at("stories"), Json::array()) << report.at("invalid_frees");
 }
 
-// What is lost meanwhile nobody looks at: no output may say that nothing is. It is the program's own
-// wish all the same, and makes no gate red.
+// What is lost meanwhile nobody looks at: no output may say that nothing is. It is the program's
+// own wish all the same, and makes no gate red.
 TEST(ClientApiTest, WhatWasLostWhileItWasStoppedIsNotDenied) {
   TempDir directory;
   const std::string source = directory / "stops.c", program = directory / "stops";
@@ -299,7 +299,8 @@ int main(void) {
   const Json tree = Json::parse(memtrace({"report", traces.path(), "--format", "json"}).out);
   EXPECT_EQ(tree.at("coverage").at("all_recorded"), false);
   EXPECT_THAT(tree.at("coverage").at("notes"), is_said);
-  const Json diff = Json::parse(memtrace({"diff", trace, trace, "--exit-code", "--format", "json"}).out);
+  const Json diff =
+      Json::parse(memtrace({"diff", trace, trace, "--exit-code", "--format", "json"}).out);
   EXPECT_EQ(diff.at("old").at("all_recorded"), false);
   EXPECT_THAT(diff.at("old").at("notes"), is_said);
   EXPECT_THAT(memtrace({"rings", trace, "--format", "json"}).out, HasSubstr(said));
@@ -309,6 +310,43 @@ int main(void) {
   EXPECT_THAT(memtrace({"report", trace, "--format", "valgrind"}).out,
               AllOf(HasSubstr("Note: " + said), Not(HasSubstr("no leaks are possible"))));
   memtrace({"check", traces.path()});
+}
+
+// The scan that counts may be one that was asked for what is new.
+TEST(ClientApiTest, WhatIsNotNewInTheLastScanIsThereToBeAskedFor) {
+  TempDir directory;
+  const std::string source = directory / "asks.c", program = directory / "asks";
+  WriteFile(source, R"(#include <memtrace.h>
+#include <stdlib.h>
+static void *volatile sink;
+int main(void) {
+  sink = malloc(447);
+  sink = NULL;
+  if (memtrace_leak_check("first", MEMTRACE_LEAKS_ANY, 1) != 1) return 1;
+  if (memtrace_leak_check("second", MEMTRACE_LEAKS_NEW, 1) != 2) return 1;
+  abort();
+}
+)");
+  ASSERT_NO_FATAL_FAILURE(Compile("gcc", source + " -o " + program));
+  const Result traced = RunCommand(Traced({.arguments = {program}}, directory.path()));
+  const std::string trace = TraceOf(directory.path(), "asks", traced.pid);
+  const auto report = [&trace](Words more) {
+    more.insert(more.begin(), {ToolPath(), "report", trace, "--tables", "leaks", "--width", "200"});
+    return RunCommand({.arguments = more});
+  };
+  const Json document = Report(trace);
+  ASSERT_EQ(document.at("leak_scan"), 2);
+  ASSERT_FALSE(document.at("leaks").empty());
+  EXPECT_EQ(document.at("leaks").size(), document.at("leak_scans")[1].at("records"));
+  EXPECT_EQ(document.at("leaks")[0].at("is_new"), false);
+  const std::string cure = "the others are not new, --show-leak-kinds=all shows them\n";
+  EXPECT_THAT(report({}).out, HasSubstr(": " + cure));
+  EXPECT_THAT(report({"--show-leak-kinds", "all"}).out,
+              HasSubstr("447 (+0) bytes in 1 (+0) block"));
+  const Result refused = report({"--why", "1"});
+  EXPECT_EQ(refused.Outcome(), "exit 2");
+  EXPECT_THAT(refused.err, HasSubstr("no loss record is shown; " + cure));
+  EXPECT_EQ(report({"--why", "1", "--show-leak-kinds", "all"}).Outcome(), "exit 0");
 }
 
 }  // namespace

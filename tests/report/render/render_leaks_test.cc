@@ -327,6 +327,42 @@ TEST(LeakTextTest, DeltasAreAgainstTheScanBefore) {
               HasSubstr("48 (+8) (16 (+8) direct, 32 (+0) indirect) bytes in 1 (+0) block"));
 }
 
+// What a scan was asked for is for the reader of a text. Who reads data sees by is_new what is new,
+// and would take an empty list for all there is.
+TEST(LeakTextTest, WhatIsNotNewIsNotShownUnlessKindsAreChosen) {
+  Leaky trace;
+  LeakScan& scan = trace.analysis.leak_scans[0];
+  scan.show = format::ScanShow::kNew;
+  for (LossRecord& record : scan.records) {
+    record.before = {record.bytes, record.blocks};
+    record.indirect_before = {record.indirect_bytes, record.indirect_blocks};
+  }
+  ReportView view = trace.View();
+  EXPECT_THAT(Text(view),
+              HasSubstr("0 of 3: the others are not new, --show-leak-kinds=all shows them\n"));
+  EXPECT_EQ(WhyLossesAreHidden(view, 0),
+            "the others are not new, --show-leak-kinds=all shows them");
+  const json report = Json(view);
+  ASSERT_EQ(report["leaks"].size(), 3u);
+  EXPECT_EQ(report["leaks_total"], 3);
+  EXPECT_EQ(report["leaks"][1]["is_new"], false);
+  EXPECT_EQ(report["leaks"][1]["bytes_before"], 16);
+  words::StringSink csv;
+  RenderCsv(view, CsvTable::kLeaks, SortColumn::kTotal, kAllRows, csv);
+  EXPECT_THAT(csv.text(), HasSubstr("definite,16,1,malloc,"));
+
+  ASSERT_TRUE(view.ChooseLeaks(0, LeakKindSet::OfScans()).ok());
+  EXPECT_THAT(Text(view), HasSubstr("LOSS RECORDS  3 of 3\n"));
+  EXPECT_THAT(Text(view), HasSubstr("48 (+0) (16 (+0) direct, 32 (+0) indirect) bytes"));
+  EXPECT_EQ(view.Losses(/*everything=*/false).size(), 3u);
+  EXPECT_EQ(WhyLossesAreHidden(view, 3), "");
+  ASSERT_TRUE(view.ChooseLeaks(0, LeakKindSet::Of(LeakKind::kDefinite)).ok());
+  EXPECT_THAT(Text(view), HasSubstr("1 of 3: --show-leak-kinds=all shows every kind\n"));
+  // Who asks for a scan and what it is to show has both.
+  ASSERT_TRUE(view.ChooseLeaks(0, LeakKindSet::OfScans(), /*changes_alone=*/true).ok());
+  EXPECT_THAT(Text(view), HasSubstr("0 of 3: the others are not new\n"));
+}
+
 TEST(LeakTextTest, OfSeveralScansTheLastFinishedCounts) {
   Leaky trace;
   LeakScan other = trace.analysis.leak_scans[0];
