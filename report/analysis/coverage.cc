@@ -230,7 +230,10 @@ bool AllAllocationsSeen(const Analysis& analysis) {
          });
 }
 
-std::string PartText(const Coverage& coverage) {
+namespace {
+
+// PartText() of one that was read to its end.
+std::string RecordedPartText(const Coverage& coverage) {
   const auto seconds = [](uint64_t ns) { return static_cast<double>(ns) / 1e9; };
   if (coverage.window_begin_ns != 0) {
     return absl::StrFormat("the trace keeps the newest events only, from %.3f s on",
@@ -240,7 +243,14 @@ std::string PartText(const Coverage& coverage) {
     return absl::StrFormat("the recording ended before the program did, after %.3f s",
                            seconds(*coverage.recording_end_ns));
   }
-  return coverage.interrupted ? "its reading was interrupted" : "";
+  return "";
+}
+
+}  // namespace
+
+std::string PartText(const Coverage& coverage) {
+  const std::string part = RecordedPartText(coverage);
+  return part.empty() && coverage.interrupted ? "its reading was interrupted" : part;
 }
 
 std::string RunPartText(const Coverage& coverage) {
@@ -258,6 +268,18 @@ std::vector<std::string> MissingTexts(uint64_t dropped_events, bool truncated,
   if (truncated) {
     texts.push_back(absl::StrCat("the trace is incomplete", damage.empty() ? "" : ": ",
                                  absl::string_view(damage.data(), damage.size())));
+  }
+  return texts;
+}
+
+std::vector<std::string> LossTexts(const Coverage& coverage) {
+  std::vector<std::string> texts =
+      MissingTexts(coverage.dropped_events, coverage.truncated, coverage.damage);
+  if (std::string part = RecordedPartText(coverage); !part.empty()) {
+    texts.push_back(std::move(part));
+  }
+  if (CoverageNote stops = StopsNote(coverage); !stops.text.empty() && !stops.harmless) {
+    texts.push_back(std::move(stops.text));
   }
   return texts;
 }

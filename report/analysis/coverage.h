@@ -64,6 +64,10 @@ std::string RunPartText(const Coverage& coverage);
 std::vector<std::string> MissingTexts(uint64_t dropped_events, bool truncated,
                                       std::string_view damage);
 
+// Says all that the trace lacks: what MissingTexts() says, which part of the run's time the trace
+// is of, and what the program left out. Not that the reading was interrupted.
+std::vector<std::string> LossTexts(const Coverage& coverage);
+
 // How much later than its time stamp an event may have been, by this clock.
 uint64_t ClockSlackNs(format::ClockKind clock);
 

@@ -369,8 +369,7 @@ void WarnAboutLosses(const ReportFlags& flags, ReportFormat format, const Covera
     default:
       return;
   }
-  for (const std::string& text :
-       MissingTexts(coverage.dropped_events, coverage.truncated, coverage.damage)) {
+  for (const std::string& text : LossTexts(coverage)) {
     std::fprintf(stderr, "memtrace: %s\n",
                  words::EscapeControls(absl::StrCat(flags.file, ": ", text)).c_str());
   }

@@ -309,6 +309,7 @@ int main(void) {
               StartsWith("Not known whether there are leaks: " + said));
   EXPECT_THAT(memtrace({"report", trace, "--format", "valgrind"}).out,
               AllOf(HasSubstr("Note: " + said), Not(HasSubstr("no leaks are possible"))));
+  EXPECT_THAT(memtrace({"report", trace, "--format", "folded"}).err, HasSubstr(": " + said));
   memtrace({"check", traces.path()});
 }
 

@@ -439,6 +439,15 @@ TEST(LimitTest, TheSizeLimitIsSaidByTheTraceAndTheLine) {
   EXPECT_GT(end_s, 0);
   EXPECT_LE(end_s, report.at("process").at("duration_s").get<double>());
   EXPECT_EQ(report.at("no_leak_scan"), "the recording ended before the program did");
+  // That some events were lost would be the least of it.
+  for (const char* format : {"folded", "pprof", "speedscope", "callgrind", "massif", "dhat",
+                             "heaptrack", "csv", "mtrace"}) {
+    const Result other = RunCommand({.arguments = {ToolPath(), "report", work / "t.mtr", "--format",
+                                                   format, "-o", work / "other"}});
+    EXPECT_EQ(other.Outcome(), "exit 0") << format << other.err;
+    EXPECT_THAT(other.err, HasSubstr("t.mtr: the recording ended before the program did, after "))
+        << format;
+  }
 }
 
 // Without a process beside it that could tell.

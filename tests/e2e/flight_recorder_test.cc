@@ -107,6 +107,9 @@ TEST(FlightRecorderTest, SaysThatItsBeginningIsMissing) {
   const Result info = RunCommand({.arguments = {ToolPath(), "info", trace}});
   EXPECT_THAT(info.out, HasSubstr("kept the newest events only"));
   EXPECT_FALSE(coverage.at("all_recorded"));
+  const Result folded =
+      RunCommand({.arguments = {ToolPath(), "report", trace, "--format", "folded"}});
+  EXPECT_THAT(folded.err, HasSubstr("the trace keeps the newest events only, from "));
   // What it needed less is no progress.
   const Result diff = RunCommand({.arguments = {ToolPath(), "diff", trace, trace, "--exit-code"}});
   EXPECT_EQ(diff.Outcome(), "exit 2") << diff.out << diff.err;

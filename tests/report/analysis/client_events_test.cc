@@ -90,6 +90,24 @@ TEST(StoppedRecordingTest, NotAllIsRecordedWhereSomethingWasAllocatedThen) {
                                                ".*: 1 allocation then is in no figure$")));
 }
 
+TEST(LossTextsTest, TellAllThatATraceLacks) {
+  Coverage coverage;
+  coverage.stops = 1;
+  coverage.interrupted = true;
+  EXPECT_THAT(LossTexts(coverage), testing::IsEmpty()) << "that is told when it happens";
+  coverage.dropped_events = 5213;
+  coverage.recording_end_ns = 16'000'000;
+  coverage.stopped_allocations = 2;
+  EXPECT_THAT(LossTexts(coverage),
+              testing::ElementsAre("5,213 events lost",
+                                   "the recording ended before the program did, after 0.016 s",
+                                   HasSubstr("2 allocations then are in no figure")));
+  coverage = {};
+  coverage.window_begin_ns = 2'000'000'000;
+  EXPECT_THAT(LossTexts(coverage),
+              testing::ElementsAre("the trace keeps the newest events only, from 2.000 s on"));
+}
+
 TEST(StoppedRecordingTest, WhatWasNeverStoppedHasNoNote) {
   ClientProgram program;
   program.Malloc(0x10000, 64);

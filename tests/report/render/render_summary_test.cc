@@ -148,7 +148,8 @@ TEST_F(SummaryTest, DoesNotTakeForNothingWhatTheProgramLeftOut) {
   options.style.width = 200;
   const ReportView view = trace_.View();
   const std::string said =
-      "recording stopped by the program 1 time for 5.00 ms: 1,000 allocations then are in no figure";
+      "recording stopped by the program 1 time for 5.00 ms: 1,000 allocations then are in no "
+      "figure";
   EXPECT_NE(SummaryText(view, options).find(said), std::string::npos) << SummaryText(view, options);
   options.sections = {TextSection::kLeaks};
   EXPECT_NE(RenderText(view, options).find("none: no block that was recorded was live"),

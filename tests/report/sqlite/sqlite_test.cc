@@ -259,7 +259,8 @@ TEST_F(SqliteTest, TellsWhatWasLeftOutWhileTheProgramHadStoppedTheRecording) {
   Write(made_up);
   EXPECT_EQ(Query("SELECT name, value FROM coverage WHERE name LIKE 'stop%' ORDER BY name"),
             "stopped_allocations|1000\nstopped_frees|3\nstopped_ns|5000000\nstops|1\n");
-  EXPECT_EQ(Query("SELECT count(*) FROM notes WHERE text LIKE 'recording stopped by the program%'"), "1\n");
+  EXPECT_EQ(Query("SELECT count(*) FROM notes WHERE text LIKE 'recording stopped by the program%'"),
+            "1\n");
 }
 
 TEST_F(SqliteTest, NumbersBeyondSqlsAreItsLargest) {

@@ -198,8 +198,9 @@ TEST_F(TreeTextTest, WhatWasAllocatedWhileTheRecordingWasStoppedIsTold) {
   EXPECT_THAT(one, HasSubstr("0.mtr: recording stopped by the program 1 time for "));
   EXPECT_THAT(one, HasSubstr(": 2 allocations then are in no figure\n"));
   worker(3);
-  EXPECT_THAT(Summary(), HasSubstr(" 2 traces: recording stopped by the program (memtrace_stop): what "
-                                   "it allocated then is in no figure\n"));
+  EXPECT_THAT(Summary(),
+              HasSubstr(" 2 traces: recording stopped by the program (memtrace_stop): what "
+                        "it allocated then is in no figure\n"));
   Summary({}, [](TreeAnalysis* tree) { EXPECT_EQ(tree->not_all_recorded, 2u); });
 }
 

@@ -245,7 +245,8 @@ TEST(ValgrindTextTest, NothingLeftOfWhatWasRecordedIsNoAllClear) {
   EXPECT_THAT(Text(made_up), HasSubstr("no leaks are possible"));
   coverage.stopped_allocations = 1000;
   const std::string said =
-      "Note: recording stopped by the program 2 times for 5.00 ms: 1,000 allocations then are in no figure";
+      "Note: recording stopped by the program 2 times for 5.00 ms: 1,000 allocations then are in "
+      "no figure";
   const std::string text = Text(made_up);
   EXPECT_THAT(text, Not(HasSubstr("no leaks are possible")));
   EXPECT_THAT(text, HasSubstr("definitely lost: 0 bytes in 0 blocks"));
