@@ -20,7 +20,7 @@ bool ToldOfAllFrees(const Analysis& analysis) {
                                  analysis.range.to_ns == coverage.live_until_ns);
   return coverage.unknown_frees + coverage.inherited_frees > 0 && !coverage.events_missing &&
          !coverage.interrupted && coverage.window_begin_ns == 0 && from_the_start &&
-         !analysis.some_threads && analysis.selection.all();
+         !analysis.of_some_blocks();
 }
 
 }  // namespace

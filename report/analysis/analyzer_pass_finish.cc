@@ -143,7 +143,6 @@ void AnalyzerPass::Finish(Analysis* analysis) {
   faults_.Finish(range_, at_end.time_ns != 0 ? &at_end : nullptr, &analysis->faults);
   analysis->faults.counted =
       reader_->metadata().end.has_value() || !analysis->faults.samples.empty();
-  analysis->fault_details.correlation = CorrelateFaults(analysis->faults.samples);
   // The last counts that there are: those of the end or, if the process was killed, of a sample.
   uint64_t minor = usage_.minor_faults, major = usage_.major_faults;
   if (const auto& end_record = reader_->metadata().end; end_record.has_value()) {
@@ -152,6 +151,14 @@ void AnalyzerPass::Finish(Analysis* analysis) {
   }
   fault_matcher_.Finish(model_, mappings_, minor, major, analysis->faults.samples,
                         &analysis->fault_details);
+  if (analysis->of_some_blocks()) {
+    // The samples have the heap of these blocks alone, and the faults of all.
+    analysis->faults.correlation_known = false;
+    analysis->faults.correlation_live = analysis->faults.correlation_allocated = 0;
+    analysis->fault_details.thrash.clear();
+  } else {
+    analysis->fault_details.correlation = CorrelateFaults(analysis->faults.samples);
+  }
   if (range_.whole() && reader_->metadata().end.has_value()) {
     CountToTheEnd(std::max(minor, analysis->fault_details.counted.minor),
                   std::max(major, analysis->fault_details.counted.major),
@@ -160,7 +167,7 @@ void AnalyzerPass::Finish(Analysis* analysis) {
   const auto& map_at_end = reader_->metadata().map_at_end;
   mappings_.Finish(map_at_end.has_value() ? std::string_view(map_at_end->text) : "", analysis);
   // Of some of the blocks, what the others explain would be growth that no event explains.
-  if (range_.whole() && threads_.empty() && analysis->selection.all()) {
+  if (range_.whole() && !analysis->of_some_blocks()) {
     analysis->memory_map.program_mmap_at_start_bytes = mapped_at_start_;
     ExplainMemoryMap(reader_->metadata(), &analysis->memory_map);
   }

@@ -146,6 +146,9 @@ struct Analysis {
     const uint64_t end = std::min({process.duration_ns, process.exit_work_begin_ns, range.to_ns});
     return std::max(end, range.from_ns);
   }
+  // Whether blocks were chosen otherwise than by the time: the figures of the heap are of these
+  // alone, while what the kernel counts is of the whole process.
+  bool of_some_blocks() const { return some_threads || !selection.all(); }
   // Whether page faults were counted. The log that a trace was imported from has none, though the
   // trace has an end.
   bool faults_known() const { return faults.counted && !process.imported(); }

@@ -42,7 +42,7 @@ struct Faults {
   uint64_t peak_rss_bytes = 0;
   double correlation_live = 0;       // Pearson, of increments between samples: live bytes and
   double correlation_allocated = 0;  //   minor faults; bytes allocated and minor faults
-  bool correlation_known = false;    // fewer than 3 samples, or no variance
+  bool correlation_known = false;    // fewer than 3 samples, no variance, or of some blocks
   bool counted = true;  // false: the trace has no sample and no end, which would have them
   std::vector<UsageSample> samples;  // thinned to a few thousand
 };

@@ -153,7 +153,9 @@ std::vector<std::string> FaultSentences(
   return sentences;
 }
 
-std::vector<std::string> CorrelationSentences(const Faults& faults) {
+std::vector<std::string> CorrelationSentences(const Analysis& analysis) {
+  if (analysis.of_some_blocks()) return {};
+  const Faults& faults = analysis.faults;
   if (!faults.correlation_known) {
     return {"Too few samples, or too little change, to say what the faults go with."};
   }

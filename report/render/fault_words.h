@@ -26,8 +26,9 @@ std::vector<std::string> FaultSentences(
     const ReportView& view,
     const std::function<std::string(absl::string_view function, absl::string_view place)>& name);
 
-// Whether minor faults go with the heap, and what to do about it.
-std::vector<std::string> CorrelationSentences(const Faults& faults);
+// Whether minor faults go with the heap, and what to do about it. None where the heap is of some
+// blocks: the faults are of the whole process.
+std::vector<std::string> CorrelationSentences(const Analysis& analysis);
 
 // The function of the instruction; "the kernel".
 std::string TouchedBy(const ReportView& view, const FaultToucher& toucher);

@@ -104,7 +104,7 @@ Json FaultsJson(const ReportView& view, size_t top) {
        {{"live_bytes_vs_minor", known(faults.correlation_live)},
         {"allocated_bytes_vs_minor", known(faults.correlation_allocated)},
         {"lagged", LaggedJson(details.correlation)},
-        {"words", counted ? Json(CorrelationSentences(faults)) : Json::array()}}},
+        {"words", counted ? Json(CorrelationSentences(view.analysis())) : Json::array()}}},
       {"thrash", ThrashJson(details)},
       {"peak_rss_bytes", faults.peak_rss_bytes == 0 ? Json() : Json(faults.peak_rss_bytes)}};
   json["why_not_perf"] = details.why.empty() ? Json() : Json(details.why);

@@ -115,9 +115,11 @@ Burst BusiestStretch(const Analysis& analysis) {
 }
 
 // Faults while the heap grew to its peak, over that growth. (A range is about the
-// blocks allocated in it: its heap begins at 0, like the process's.)
+// blocks allocated in it: its heap begins at 0, like the process's.) Not where blocks were chosen
+// otherwise: the faults are those of all.
 std::string FaultsUntilPeak(const ReportView& view, const TextOptions& options) {
   const Analysis& analysis = view.analysis();
+  if (analysis.of_some_blocks()) return "";
   const uint64_t growth = analysis.totals.peak_live_bytes;
   uint64_t until_peak = 0, begin = BeginNs(analysis);
   for (const TimelinePoint& point : analysis.timeline) {
@@ -262,7 +264,7 @@ std::string FaultsText(const ReportView& view, const TextOptions& options) {
 
   absl::StrAppend(&out, FaultsUntilPeak(view, options), BusiestText(analysis, options),
                   FaultsNotPlotted(analysis, plotted, options));
-  for (const std::string& sentence : CorrelationSentences(faults)) {
+  for (const std::string& sentence : CorrelationSentences(analysis)) {
     absl::StrAppend(&out, Sentence(options, sentence));
   }
   return out;

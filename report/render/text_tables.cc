@@ -57,7 +57,7 @@ absl::string_view WhyNoMemoryMap(const Analysis& analysis) {
   if (!analysis.range.whole() && analysis.coverage.live_until_ns == 0) {
     return "not known of a part of a run";
   }
-  if (analysis.some_threads || !analysis.selection.all()) return "not known of some of the blocks";
+  if (analysis.of_some_blocks()) return "not known of some of the blocks";
   return "not known: the trace has no map of the end";
 }
 

@@ -147,6 +147,20 @@ TEST(AnalyzerTest, FaultsGoWithWhatTheProgramAllocates) {
   EXPECT_TRUE(a.faults.correlation_known);
   EXPECT_NEAR(a.faults.correlation_live, 1, 1e-9);
   EXPECT_NEAR(a.faults.correlation_allocated, 1, 1e-9);
+  EXPECT_GT(a.fault_details.correlation.bins, 0u);
+
+  // The heap of some blocks is not what the process's faults go with. A range has the heap of all.
+  AnalyzeOptions options;
+  options.filter.sizes.low = 4096;
+  const Analysis some = Analyze(trace.Build(), options).analysis;
+  EXPECT_TRUE(some.of_some_blocks());
+  EXPECT_EQ(some.faults.minor, a.faults.minor) << "they are the process's";
+  EXPECT_FALSE(some.faults.correlation_known);
+  EXPECT_EQ(some.fault_details.correlation.bins, 0u);
+  AnalyzeOptions one_thread;
+  one_thread.thread = ThreadId{1};
+  EXPECT_FALSE(Analyze(trace.Build(), one_thread).analysis.faults.correlation_known);
+  EXPECT_TRUE(Analyze(trace.Build(), RangeOf(20'000, 45'000)).analysis.faults.correlation_known);
 }
 
 }  // namespace

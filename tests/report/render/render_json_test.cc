@@ -254,6 +254,15 @@ TEST(JsonTest, WhatIsNotKnownIsNullAndNotZero) {
   }
 }
 
+TEST(JsonTest, FaultsGoWithNoHeapThatIsOfSomeBlocks) {
+  MadeUp trace;
+  EXPECT_EQ(Rendered(Filled(trace).View())["faults"]["correlation"]["words"].size(), 1u);
+  trace.analysis.selection.sizes.low = 100;
+  const json correlation = Rendered(trace.View())["faults"]["correlation"];
+  EXPECT_EQ(correlation["words"], json::array());
+  EXPECT_TRUE(correlation["lagged"].is_null());
+}
+
 // The class of 1.8 s goes on to 2.1, the run to 2.
 TEST(JsonTest, NoBlockLivedLongerThanTheRun) {
   MadeUp trace;

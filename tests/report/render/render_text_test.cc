@@ -22,6 +22,7 @@
 namespace memtrace::report::render {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -439,18 +440,46 @@ TEST(TextReportTest, LongRemarksFitEightyColumnsToo) {
 }
 
 TEST(TextReportTest, SaysWhatFaultsGoWithAndWhatToDo) {
-  Faults faults;
-  EXPECT_THAT(CorrelationSentences(faults), ElementsAre(HasSubstr("Too few samples")));
+  Analysis analysis;
+  Faults& faults = analysis.faults;
+  EXPECT_THAT(CorrelationSentences(analysis), ElementsAre(HasSubstr("Too few samples")));
   faults.correlation_known = true;
   faults.correlation_live = -0.6;
   faults.correlation_allocated = 0.3;
-  EXPECT_THAT(CorrelationSentences(faults),
+  EXPECT_THAT(CorrelationSentences(analysis),
               ElementsAre("Minor faults run against the growth of the live heap (r = -0.60) and "
                           "weakly follow the bytes allocated (r = 0.30)."));
   faults.correlation_allocated = 0.9;
-  EXPECT_THAT(CorrelationSentences(faults),
+  EXPECT_THAT(CorrelationSentences(analysis),
               ElementsAre(HasSubstr("closely follow the bytes allocated"),
                           HasSubstr("look at the sites that allocate most")));
+}
+
+// The heap is of the chosen blocks, the faults are of the process: neither says anything of the
+// other.
+TEST(TextReportTest, FaultsGoWithNoHeapThatIsOfSomeBlocks) {
+  MadeUp trace;
+  trace.AddSite(trace.Stack({{"main", "main.c", 1}}), 1 << 20, 1, 1 << 20);
+  Analysis& a = trace.analysis;
+  a.totals.peak_live_bytes = 1 << 20;
+  a.totals.peak_time_ns = 500'000;
+  a.process.duration_ns = 1'000'000;
+  a.faults.minor = 300;
+  a.timeline = {{.time_ns = 250'000, .minor_faults = 300}, {.time_ns = 500'000},
+                {.time_ns = 750'000, .max_live_bytes = 1 << 20}, {.time_ns = 1'000'000}};
+  TextOptions options = Options(80, false);
+  options.sections = {TextSection::kFaults};
+  EXPECT_THAT(RenderText(trace.View(), options),
+              AllOf(HasSubstr("PAGE FAULTS  300 minor"), HasSubstr("of growth: 300 per MiB"),
+                    HasSubstr("Too few samples")));
+  const auto of_the_faults_alone =
+      AllOf(HasSubstr("PAGE FAULTS  300 minor"), HasSubstr("Busiest"), Not(HasSubstr("per MiB")),
+            Not(HasSubstr("Too few samples")));
+  a.selection.sites = true;
+  EXPECT_THAT(RenderText(trace.View(), options), of_the_faults_alone);
+  a.selection.sites = false;
+  a.some_threads = true;
+  EXPECT_THAT(RenderText(trace.View(), options), of_the_faults_alone);
 }
 
 TEST(TextReportTest, SaysThatFaultsFollowTheHeapLater) {
