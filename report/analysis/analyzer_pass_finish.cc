@@ -163,6 +163,12 @@ void AnalyzerPass::Finish(Analysis* analysis) {
     CountToTheEnd(std::max(minor, analysis->fault_details.counted.minor),
                   std::max(major, analysis->fault_details.counted.major),
                   reader_->metadata().counter("tool_minor_faults"), &analysis->faults);
+  } else if (analysis->faults.counted) {
+    const FaultDetails& details = analysis->fault_details;
+    FaultSums seen = details.before;
+    seen += details.told;
+    CountTheSeen(seen, details.by_kind[static_cast<size_t>(MemoryKind::kTool)].minor,
+                 &analysis->faults);
   }
   const auto& map_at_end = reader_->metadata().map_at_end;
   mappings_.Finish(map_at_end.has_value() ? std::string_view(map_at_end->text) : "", analysis);

@@ -246,8 +246,11 @@ void FaultMatcher::Finish(HeapModel& model, const MappingModel& mappings, uint64
   details->refaults = thrash_.refaults();
   details->thrash = thrash_.Stretches(samples);
   details->in_kernel = in_kernel_;
-  if (range_.whole()) {
+  // Where none was seen it is not known whether the range ends before the first look.
+  if (range_.whole() || (range_.from_ns == 0 && told_.all() != 0)) {
     details->before = {log.at_start.minor, log.at_start.major};
+  }
+  if (range_.whole()) {
     details->lost = log.lost;
     const FaultSums all{std::max(minor, log.latest.minor), std::max(major, log.latest.major)};
     details->counted = all;

@@ -30,6 +30,30 @@ class Correlation {
   double n_ = 0, mean_x_ = 0, mean_y_ = 0, xx_ = 0, yy_ = 0, xy_ = 0;
 };
 
+// What was counted between two times of cumulative counts. In a damaged trace, or where
+// FaultCollector::Add() took some back, there may be fewer at the end.
+uint64_t Between(double begin, double end) {
+  return static_cast<uint64_t>(
+      std::max<long long>(std::llround(end) - std::llround(begin), 0));
+}
+
+// The faults of a part of a run. One that begins with the process has those before the first sample
+// as well, like the whole run: of the program's start.
+void CountWithin(const Range& range, std::span<const UsageSample> samples, Faults* faults) {
+  std::vector<UsageSample> own(samples.begin(), samples.end());
+  for (UsageSample& sample : own) {
+    sample.minor_faults -= sample.program_minor_faults();
+    sample.tool_minor_faults = 0;
+  }
+  const auto at_begin = [&range](std::span<const UsageSample> counts) {
+    return range.from_ns == 0 ? FaultCounts() : FaultsAt(counts, {}, range.from_ns);
+  };
+  const FaultCounts from = at_begin(samples), to = FaultsAt(samples, {}, range.to_ns);
+  faults->minor = Between(from.minor, to.minor);
+  faults->major = Between(from.major, to.major);
+  faults->tool_minor = Between(at_begin(own).minor, FaultsAt(own, {}, range.to_ns).minor);
+}
+
 }  // namespace
 
 void FaultCollector::Add(UsageSample sample) {
@@ -91,15 +115,7 @@ void FaultCollector::Finish(const Range& range, const UsageSample* at_end, Fault
         at_end->major_faults >= last_.major_faults && at_end->minor_faults < kImpossible) {
       known.push_back(*at_end);
     }
-    const FaultCounts from = FaultsAt(known, {}, range.from_ns),
-                      to = FaultsAt(known, {}, range.to_ns);
-    faults->minor = static_cast<uint64_t>(std::llround(to.minor) - std::llround(from.minor));
-    faults->major = static_cast<uint64_t>(std::llround(to.major) - std::llround(from.major));
-    if (!inside.empty()) {
-      // In a damaged trace, or where Add() took some back, they may be fewer at the end.
-      const uint64_t begin = inside.front().tool_minor_faults;
-      faults->tool_minor = std::max(inside.back().tool_minor_faults, begin) - begin;
-    }
+    CountWithin(range, known, faults);
   }
   faults->peak_rss_bytes = peak_rss_bytes_;
   faults->correlation_known = inside.size() >= 3 && live.known() && allocated.known();
@@ -117,6 +133,16 @@ void CountToTheEnd(uint64_t minor, uint64_t major, uint64_t own, Faults* faults)
   faults->minor = minor - own;
   faults->tool_minor = own;
   faults->major = std::max(faults->major, major);
+}
+
+void CountTheSeen(const FaultSums& seen, uint64_t own, Faults* faults) {
+  if (std::max(seen.minor, seen.major) >= kImpossible) return;
+  const uint64_t counted = faults->minor + faults->tool_minor;
+  const uint64_t more = std::max(seen.minor, counted) - counted;
+  const uint64_t more_own = std::min(more, std::max(own, faults->tool_minor) - faults->tool_minor);
+  faults->tool_minor += more_own;
+  faults->minor += more - more_own;
+  faults->major = std::max(faults->major, seen.major);
 }
 
 }  // namespace memtrace::report

@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "report/findings/fault_details.h"
 #include "report/findings/over_time.h"
 #include "report/findings/range.h"
 
@@ -28,7 +29,8 @@ class FaultCollector {
 
   std::span<const UsageSample> samples();
 
-  // Faults of the range, correlations, thinned samples.
+  // Faults of the range, correlations, thinned samples. A range that begins with the process has
+  // the faults of its start, before the first sample, as the whole run has.
   // `at_end`: the counts that the process wrote at its end, if it did. A part of a run that ends
   // behind the last sample that was read has its share of what came until then.
   void Finish(const Range& range, const UsageSample* at_end, Faults* faults);
@@ -52,6 +54,11 @@ class FaultCollector {
 // `own` what the library counted of its own. What came behind the last sample is its work at the
 // exit, for the most part.
 void CountToTheEnd(uint64_t minor, uint64_t major, uint64_t own, Faults* faults);
+
+// The figures of a part of a run, or of one without its end: they are at least what was seen, `own`
+// minor faults of that on the library's memory. Counts are of the samples' times, while each fault
+// that was seen has its own.
+void CountTheSeen(const FaultSums& seen, uint64_t own, Faults* faults);
 
 }  // namespace memtrace::report
 

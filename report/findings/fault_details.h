@@ -1,7 +1,8 @@
 // FaultDetails: whose page faults they were: what the fault events of a trace say, matched to
 // the blocks, mappings and code of the process. Filled by the analyzer, read by the renderers.
 //
-// Every minor fault that getrusage counted is in exactly one of these sums:
+// Every minor fault that getrusage counted is in exactly one of these sums. Of a part of a run
+// `told` alone is known, and `before` where it begins with the process:
 //
 //   before        until the library looked: the program's start by kernel and loader
 //   told          events; each is in one of `sites`, `mappings` and `places`

@@ -71,13 +71,14 @@ Json LaggedJson(const FaultCorrelation& correlation) {
   return json;
 }
 
-// Counted is the run as a whole: of a part of it only what was seen is known, and that nothing was
-// lost where nothing ever was.
+// Counted is the run as a whole: of a part of it only what was seen is known, what came before
+// where it begins with the process, and that nothing was lost where nothing ever was.
 Json AccountJson(const FaultDetails& details, bool whole) {
   const auto of_run = [whole](const FaultSums& sums) { return whole ? SumsJson(sums) : Json(); };
   const bool no_time = details.last_lost_ns == 0 || details.last_lost_ns == UINT64_MAX;
   return {{"counted", of_run(details.counted)},
-          {"before", of_run(details.before)},
+          {"before",
+           whole || details.before.all() != 0 ? SumsJson(details.before) : Json()},
           {"seen", SumsJson(details.told)},
           {"seen_in_kernel", SumsJson(details.in_kernel)},
           {"lost", whole || details.last_lost_ns == 0 ? Json(details.lost) : Json()},

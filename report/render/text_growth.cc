@@ -169,8 +169,12 @@ std::string FaultsNotPlotted(const Analysis& analysis, bool plotted, const TextO
                    minor_left > 0 && major_left > 0 ? " and " : "",
                    major_left > 0 ? absl::StrCat(words::Count(major_left), " major") : "",
                    one ? " fault is" : " faults are",
-                   plotted ? " not in the plot:" : " in no plot:", one ? " it was" : " they were",
-                   " before the first sample, as a program's start is, or after the last."));
+                   plotted ? " not in the plot:" : " in no plot:",
+                   analysis.range.from_ns != 0
+                       ? absl::StrCat(" no sample tells when ", one ? "it was." : "they were.")
+                       : absl::StrCat(one ? " it was" : " they were",
+                                      " before the first sample, as a program's start is, or after "
+                                      "the last.")));
 }
 
 }  // namespace

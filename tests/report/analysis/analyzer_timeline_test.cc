@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "report/analysis/analyzer.h"
 #include "tests/report/test_util.h"
 #include "tests/report/trace_builder.h"
@@ -92,6 +94,29 @@ TEST(AnalyzerTest, FaultsAddUpToThoseOfTheEnd) {
   const Analysis last = Analyze(ahead.Build()).analysis;
   EXPECT_EQ(last.faults.minor, 280u);
   EXPECT_EQ(last.faults.tool_minor, 20u);
+}
+
+// The program's start is before the first sample, and of each range that begins with it.
+TEST(AnalyzerTest, FaultsOfARangeFromTheBeginningAreCountedFromThere) {
+  constexpr uint64_t kMs = 1'000'000;
+  TraceBuilder trace;
+  auto& t = trace.Thread(1, 100, "main");
+  t.At(1 * kMs).Usage(110, 1, 4 << 20, 20).Malloc(0x1010, 5).At(1 * kMs);
+  t.At(2 * kMs).Usage(210, 1, 4 << 20, 40).At(2 * kMs);
+  trace.Counter("tool_minor_faults", 70).End(0, 3 * kMs);  // of 300 minor, 2 major
+  const auto faults = [bytes = trace.Build()](uint64_t from_ns, uint64_t to_ns) {
+    const Faults f = Analyze(bytes, RangeOf(from_ns, to_ns)).analysis.faults;
+    return std::vector<double>{static_cast<double>(f.minor), static_cast<double>(f.tool_minor)};
+  };
+  using ::testing::DoubleNear;
+  using ::testing::ElementsAre;
+  constexpr uint64_t kSecond = 2 * kMs + 1000;  // behind the second sample
+  EXPECT_THAT(faults(0, kSecond), ElementsAre(DoubleNear(170, 1), DoubleNear(40, 1)));
+  // Between the last sample that was read and the end.
+  EXPECT_THAT(faults(0, 5 * kMs / 2), ElementsAre(DoubleNear(200, 1), DoubleNear(55, 1)));
+  EXPECT_THAT(faults(0, 4 * kMs), ElementsAre(230, 70)) << "all of the run";
+  EXPECT_THAT(faults(3 * kMs / 2, kSecond), ElementsAre(DoubleNear(40, 1), DoubleNear(10, 1)));
+  EXPECT_THAT(faults(1, kSecond), ElementsAre(DoubleNear(80, 1), DoubleNear(20, 1)));
 }
 
 // In a damaged trace the tracer's own may become fewer: of a part of the time there are then none.

@@ -280,6 +280,26 @@ TEST_F(FaultMatcherTest, WhatIsNotToldIsCounted) {
             std::max<uint64_t>(150, 300));
 }
 
+// Counts are of the samples' times, what was seen has its own.
+TEST_F(FaultMatcherTest, OfARangeNoMoreIsSeenThanCounted) {
+  auto& main = trace_.Thread(1, kTid, "main");
+  for (const uint64_t ms : {1, 4, 9}) main.At(ms * kMs).Usage(60, 0, 4096).At(ms * kMs);
+  faults_.Source(format::FaultSource::kAllEvents, 59)
+      .OwnMemory(1 * kMs, 0x811000, 0x819000, true)
+      .Turn({At(2 * kMs, 0x812000), At(3 * kMs, 0x880000), At(4 * kMs, 0x881000),
+             At(8 * kMs, 0x882000)}, 10 * kMs)
+      .AddTo(&trace_, 1);
+  const Analysis first = Analyze(trace_.Build(), RangeOf(0, 5 * kMs)).analysis;
+  EXPECT_EQ(first.fault_details.before.minor, 59u);
+  EXPECT_EQ(first.fault_details.told.minor, 3u);
+  EXPECT_EQ(first.faults.tool_minor, 1u);
+  EXPECT_EQ(first.faults.minor, 61u);
+  const Analysis later = Analyze(trace_.Build(), RangeOf(3 * kMs / 2, 5 * kMs)).analysis;
+  EXPECT_EQ(later.fault_details.before.minor, 0u);
+  EXPECT_EQ(later.faults.tool_minor, 1u);
+  EXPECT_EQ(later.faults.minor, 2u);
+}
+
 TEST_F(FaultMatcherTest, UntilWhenSomeWereLostIsKnown) {
   faults_.Source(format::FaultSource::kUserEvents, 100)
       .Turn({At(2 * kMs, 0x811000)}, 10 * kMs)

@@ -421,6 +421,9 @@ TEST(TextReportTest, FaultsThatNoSampleTellsApartGetNoEmptyPlot) {
   EXPECT_THAT(text, HasSubstr("  98 minor and 1 major faults are in no plot: they were before"));
   EXPECT_THAT(text, Not(HasSubstr("Each column")));
   ExpectFits(text, 80);
+  trace.analysis.range.from_ns = 1000;  // without the start
+  EXPECT_THAT(RenderText(trace.View(), options),
+              HasSubstr("1 major faults are in no plot: no sample tells when they were."));
 }
 
 TEST(TextReportTest, LongRemarksFitEightyColumnsToo) {
