@@ -67,6 +67,12 @@ absl::StatusOr<int> RunCompare(const CompareFlags& flags) {
       NamedTrace::Read(flags.trace, options, {}, leak::HoldScan(/*number=*/0, &held));
   if (!trace.ok()) return trace.status();
   const Analysis& analysis = (*trace)->analysis();
+  if (analysis.process.sample_bytes != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(flags.trace,
+                     ": this is a sample, whose amounts are estimates, and Valgrind's are exact; "
+                     "trace the program without --sample-bytes (MEMTRACE_SAMPLE_BYTES)"));
+  }
   render::LossList here = render::CollectLosses((*trace)->view(), {});
   if (held.has_value()) MarkKeptByMappings(analysis, *held, &here);
   held.reset();

@@ -144,5 +144,29 @@ TEST_F(CompareTest, OurXmlIsValgrindsToCompare) {
   EXPECT_EQ(json["here"]["leaks"]["indirect"], json["there"]["leaks"]["indirect"]);
 }
 
+// Its amounts are estimates: beside exact ones all would differ. Needs no Valgrind.
+TEST(CompareSampleTest, ASampleIsRefusedInOneLine) {
+  const TempDir directory;
+  const auto trace = [&](const std::string& name, const Words& options) {
+    Words words = {ToolPath(), "run", "-q", "-o", directory / name};
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), {"--", TraceePath("leaks_of_each_kind")});
+    const Result run =
+        RunCommand({.arguments = words, .environment = {{"MEMTRACE_LEAK_CHECK", "exit"}}});
+    ASSERT_EQ(run.exit_status, 0) << run.err;
+  };
+  trace("all.mtr", {});
+  trace("sample.mtr", {"--sample-bytes", "16"});
+  const Result xml = RunCommand({.arguments = {ToolPath(), "report", "--format", "valgrind-xml",
+                                               "-o", directory / "a.xml", directory / "all.mtr"}});
+  ASSERT_EQ(xml.exit_status, 0) << xml.err;
+  const Result compared = RunCommand({.arguments = {ToolPath(), "compare",
+                                                    directory / "sample.mtr", directory / "a.xml"}});
+  EXPECT_EQ(compared.exit_status, 2) << compared.out;
+  EXPECT_EQ(compared.out, "");
+  EXPECT_THAT(compared.err, HasSubstr("sample.mtr: this is a sample, "));
+  EXPECT_THAT(compared.err, HasSubstr("without --sample-bytes"));
+}
+
 }  // namespace
 }  // namespace memtrace::e2e
