@@ -58,7 +58,8 @@ bool IsBelowMain(absl::string_view function) {
          function == "generic_start_main" || function == "_start";
 }
 
-// The key by which records differ: the code addresses, as in Valgrind.
+// The key by which records differ: the code addresses, as in Valgrind, and whose code is there:
+// modules that were loaded in turn may have been at one address, with functions of one name.
 std::string KeyOf(const Loss& loss, size_t most_addresses) {
   std::string key = absl::StrCat(static_cast<int>(loss.kind));
   size_t addresses = 0;
@@ -66,7 +67,7 @@ std::string KeyOf(const Loss& loss, size_t most_addresses) {
   for (const LossFrame& frame : loss.stack) {
     if (!same_address && ++addresses > most_addresses) break;
     same_address = frame.inlined;
-    absl::StrAppend(&key, "\n", frame.ip, " ", frame.function, " ", frame.line);
+    absl::StrAppend(&key, "\n", frame.ip, " ", frame.object, "\n", frame.function, " ", frame.line);
   }
   return key;
 }

@@ -135,6 +135,24 @@ TEST(ValgrindLossesTest, NumCallersCountsAddressesAndMergesWhatLooksTheSame) {
   EXPECT_EQ(CollectLosses(view, {.resolution = LeakResolution::kMed}).losses.size(), 2u);
 }
 
+// Plugins of one source, loaded in turn.
+TEST(ValgrindLossesTest, ModulesAtOneAddressAreToldApart) {
+  MadeUp made_up;
+  made_up.AddModule(4, "/work/plugin2.so", 0x7f1000000000, 0);
+  const StackId a = made_up.Stack({{"plug", "p.c", 1, kPlugin}, {"main", "a.c", 3}});
+  const StackId b = made_up.Stack({{"plug", "p.c", 1, 4}, {"main", "a.c", 3}});
+  made_up.raw(b)[0].pc = made_up.raw(a)[0].pc;
+  made_up.raw(b)[1] = made_up.raw(a)[1];
+  made_up.AddSite(a, 1, 8, 1);
+  made_up.AddSite(b, 1, 9, 1);
+  const ReportView view = made_up.View();
+  const LossList list = CollectLosses(view, {});
+  ASSERT_EQ(list.losses.size(), 2u);
+  EXPECT_EQ(list.losses[0].stack[1].ip, list.losses[1].stack[1].ip);
+  EXPECT_EQ(list.losses[0].stack[1].object, "/work/plugin.so");
+  EXPECT_EQ(list.losses[1].stack[1].object, "/work/plugin2.so");
+}
+
 TEST(ValgrindTextTest, IsWhatMemcheckWrites) {
   MadeUpLeaks made_up;
   EXPECT_EQ(Text(made_up),
