@@ -54,8 +54,12 @@ std::string TimelineByText(const ReportView& view, const TextOptions& options) {
   if (timeline.others > 0) {
     add(timeline.other, absl::StrCat(words::Count(timeline.others), " others"));
   }
-  return absl::StrCat(Heading(options, title, "live bytes, each line of the same scale"),
-                      table.Render(style, 2));
+  // What comes and goes within an interval is not in it, so that "most" may be less than the peak.
+  return absl::StrCat(
+      Heading(options, title,
+              absl::StrCat("live bytes every ", words::Duration(timeline.interval_ns),
+                           ", all of one scale")),
+      table.Render(style, 2));
 }
 
 }  // namespace memtrace::report::render

@@ -307,6 +307,7 @@ TEST_F(ReportCommandTest, TheHeapOverTimeByItsParts) {
     const Result text = Shell(absl::StrCat("$M report $T --table growth --timeline-by ", by));
     EXPECT_EQ(text.status, 0);
     EXPECT_THAT(text.out, HasSubstr("HEAP OVER TIME BY"));
+    EXPECT_THAT(text.out, HasSubstr("  live bytes every "));
     for (const absl::string_view line : absl::StrSplit(text.out, '\n')) EXPECT_LE(line.size(), 80u);
     const std::string csv =
         Shell(absl::StrCat("$M report $T --format csv --table timeline-by-", by)).out;

@@ -156,6 +156,17 @@ TEST_F(SeriesTest, PartsAreRankedByTheMostThatTheyHeld) {
   EXPECT_EQ(timeline.others, 2u);
 }
 
+// A peak within an interval is in none of the values.
+TEST_F(SeriesTest, TextSaysHowOftenThePartsAreKnown) {
+  made_up_.analysis.sites[1].peak_bytes = made_up_.analysis.sites[1].bytes_at_peak = 900;
+  TextOptions options;
+  options.style.width = 80;
+  options.timeline_by = StackBy::kSite;
+  const std::string text = TimelineByText(made_up_.View(), options);
+  EXPECT_THAT(text, HasSubstr("HEAP OVER TIME BY SITE  live bytes every 1.00 s, all of one scale"));
+  EXPECT_THAT(text, HasSubstr("\n   400         300  "));
+}
+
 TEST_F(SeriesTest, SaysWhatWasChosen) {
   made_up_.analysis.range.from_ns = 1'000'000'000;
   const auto view = made_up_.View();
