@@ -9,7 +9,8 @@
 //   t PLACE PARENT           stacks, from 1; 0 no parent
 //   a BYTES STACK            kinds of allocation, from 0
 //   + KIND   - KIND          an allocation, a free
-//   c MILLISECONDS           R PAGES: the time, the resident set
+//   c MILLISECONDS           R PAGES: the time, the resident set; its peak at the end, for the
+//                            samples of a short run are few
 
 #include <deque>
 #include <span>
@@ -138,7 +139,10 @@ class Pass {
     names_.Line(absl::StrCat("X ", words::ShellCommand(process.command)));
     names_.Line(absl::StrCat("I ", absl::Hex(process.page_bytes), " 0"));
   }
-  void End() { Time(view_.analysis().process.duration_ns); }
+  void End() {
+    Time(view_.analysis().process.duration_ns);
+    Resident(view_.analysis().faults.peak_rss_bytes);
+  }
 
  private:
   void Alloc(uint64_t address, uint64_t bytes, StackId stack);
@@ -147,6 +151,7 @@ class Pass {
   void TakeOut(size_t stream, uint64_t address);
   void Moved(size_t stream, bool freed);
   void Time(uint64_t time_ns);
+  void Resident(uint64_t bytes);  // 0: not known
 
   TraceReader* const reader_;
   const Range range_;
@@ -176,6 +181,11 @@ void Pass::Time(uint64_t time_ns) {
   if (ms <= written_ms_) return;
   written_ms_ = ms;
   names_.Line(absl::StrCat("c ", absl::Hex(ms)));
+}
+
+void Pass::Resident(uint64_t bytes) {
+  if (bytes == 0) return;
+  names_.Line(absl::StrCat("R ", absl::Hex(bytes / view_.analysis().process.page_bytes)));
 }
 
 void Pass::Alloc(uint64_t address, uint64_t bytes, StackId stack) {
@@ -240,10 +250,7 @@ bool Pass::Apply(size_t stream, const EventCursor& cursor, bool force, WaitList&
   Time(time);
   if (kind == EventKind::kExtended) {
     const ExtendedEvent event(words, cursor.word_count());
-    if (event.type() == ExtendedType::kUsage && event.word(3) != 0) {
-      names_.Line(absl::StrCat(
-          "R ", absl::Hex(event.word(3) / view_.analysis().process.page_bytes)));
-    }
+    if (event.type() == ExtendedType::kUsage) Resident(event.word(3));
     return true;
   }
   if (kind == EventKind::kFree) {

@@ -9,7 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_split.h"
+#include "report/analysis/analyzer.h"
+#include "tests/report/trace_builder.h"
 #include "tests/report/valgrind/valgrind_made_up.h"
+#include "tests/temp_dir.h"
 
 namespace memtrace::report::viewers {
 namespace {
@@ -204,6 +207,31 @@ TEST(CallgrindTest, NamesCannotBreakALine) {
     EXPECT_THAT(std::string(line), Not(testing::StartsWith("fn=b")));
     EXPECT_THAT(std::string(line), Not(testing::StartsWith("events: x")));
   }
+}
+
+// A short run has one sample of the resident set, at its start.
+TEST(HeaptrackTest, EndsWithThePeakOfTheResidentSet) {
+  const TempDir directory;
+  const std::string path = directory / "short.mtr";
+  TraceBuilder trace;
+  trace.Thread(1, 100, "main").At(1000).Usage(100, 0, 1 << 20).Malloc(0x1010, 5).At(2000);
+  trace.End(0, 3'000'000);  // with a peak of 5 MiB
+  ASSERT_TRUE(trace.WriteTo(path));
+  const auto analyzed = AnalyzeTrace(path, {});
+  ASSERT_TRUE(analyzed.ok()) << analyzed.status();
+  const SiteSymbols symbols(
+      analyzed->analysis, *analyzed->stacks,
+      [](const symbolizer::Module&, std::span<const symbolizer::Address> addresses) {
+        symbolizer::ModuleResult result;
+        result.frames.resize(addresses.size());
+        return result;
+      });
+  const auto view = render::ReportView::Create(analyzed->analysis, symbols, "");
+  ASSERT_TRUE(view.ok()) << view.status();
+  words::StringSink out;
+  ASSERT_TRUE(RenderHeaptrack(*view, path, analyzed->stacks.get(), out).ok());
+  EXPECT_THAT(out.text(), HasSubstr("\nR 100\n"));
+  EXPECT_THAT(out.text(), testing::EndsWith("\nc 3\nR 500\n"));
 }
 
 TEST(PprofTest, IsGzipOrSaysWhatItNeeds) {
