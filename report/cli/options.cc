@@ -245,7 +245,8 @@ absl::Status ParseSeries(const ReportFlags& flags, ReportOptions* options) {
     return absl::InvalidArgumentError("--series cannot be combined with --table");
   if (!options->analyze.filter.selection().all()) {
     return absl::InvalidArgumentError(
-        "--series cannot be combined with --size, --lifetime or --age");
+        "--series cannot be combined with --size, --lifetime or --age; --timeline-by site can "
+        "(csv: --table timeline-by-site)");
   }
   options->series = true;
   return absl::OkStatus();

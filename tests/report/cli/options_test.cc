@@ -157,7 +157,11 @@ TEST(ReportFlagsTest, SeriesAreOfThreeFormatsAndAllBlocks) {
   flags.format = "csv";
   flags.size = "10..";
   EXPECT_THAT(std::string(ParseReportFlags(flags).status().message()),
-              HasSubstr("--series cannot be combined with --size"));
+              testing::AllOf(HasSubstr("--series cannot be combined with --size"),
+                             HasSubstr("; --timeline-by site can (csv: --table timeline-by-site)")));
+  flags.series = false;
+  flags.tables = {"timeline-by-site"};
+  EXPECT_TRUE(ParseReportFlags(flags).ok()) << "what the refusal tells to take";
 }
 
 // What a format does not look at is refused, not passed over.
