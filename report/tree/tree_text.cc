@@ -36,6 +36,8 @@ class TreeText {
         numbers_(style_, analysis_.sample_bytes != 0, /*waste_is_known=*/false) {}
 
   std::string Summary() const;
+  // What of the figures is of some sites alone; empty: nothing is. For tables without the summary.
+  std::string Selection() const;
   std::string Processes() const;
   std::string Executables() const;
   // The leaks, the sites, or both, of each executable.
@@ -47,6 +49,7 @@ class TreeText {
   }
   std::string Ends() const;
   std::string Lost() const;
+  void AddSelection(Lines* lines) const;
   // What the figures are of, and what is missing of them.
   void AddCoverage(Lines* lines) const;
   void AddDamage(Lines* lines) const;
@@ -123,6 +126,19 @@ std::string TreeText::Lost() const {
       analysis_.not_all_recorded == 0 ? "" : "; not all was recorded: see Coverage");
 }
 
+void TreeText::AddSelection(Lines* lines) const {
+  if (view_.executables().empty() || view_.filter().all()) return;
+  lines->Add("Only", absl::StrCat("sites ", style_.Name(view_.filter().Text()),
+                                  ", where sites are listed; the other figures are of all"),
+             Ink::kWarning);
+}
+
+std::string TreeText::Selection() const {
+  Lines lines(options_.text);
+  AddSelection(&lines);
+  return lines.Take();
+}
+
 std::string TreeText::Summary() const {
   Lines lines(options_.text);
   const std::vector<ProcessImage>& images = analysis_.images;
@@ -139,14 +155,7 @@ std::string TreeText::Summary() const {
             absl::StrCat(words::Count(analysis_.tree.processes),
                          analysis_.tree.processes == 1 ? " process of " : " processes of ",
                          words::Plural(analysis_.sites.executables().size(), "executable")));
-  if (!view_.executables().empty()) {
-    const ReportView& sites = view_.sites_of(view_.executables().front());
-    if (sites.filtered()) {
-      lines.Add("Only", absl::StrCat("sites ", style_.Name(sites.filter().Text()),
-                                     ", where sites are listed; the other figures are of all"),
-                Ink::kWarning);
-    }
-  }
+  AddSelection(&lines);
   lines.Add("Ended", Ends());
   if (const RunSpan span = RunSpanOf(images); span.start_realtime_ns != 0) {
     const bool at_work = std::ranges::any_of(
@@ -410,7 +419,11 @@ std::string RenderTreeText(const TreeView& view, const TreeTextOptions& options)
   };
   const TreeText text(view, options);
   std::string out;
-  if (wanted(TreeTable::kSummary)) out = text.Summary();
+  if (wanted(TreeTable::kSummary)) {
+    out = text.Summary();
+  } else if (wanted(TreeTable::kProcesses) || wanted(TreeTable::kExecutables)) {
+    out = text.Selection();
+  }
   if (wanted(TreeTable::kProcesses)) absl::StrAppend(&out, text.Processes());
   if (wanted(TreeTable::kExecutables)) absl::StrAppend(&out, text.Executables());
   const bool leaks = wanted(TreeTable::kLeaks), sites = wanted(TreeTable::kSites);

@@ -35,6 +35,11 @@ class TreeTextTest : public ::testing::Test {
   // The summary, each of its lines whole.
   std::string Summary(const TreeOptions& how = {},
                       const std::function<void(TreeAnalysis*)>& change = {}) {
+    return Text({TreeTable::kSummary}, {}, how, change);
+  }
+  std::string Text(const std::vector<TreeTable>& tables, const render::FrameFilter& frames,
+                   const TreeOptions& how = {},
+                   const std::function<void(TreeAnalysis*)>& change = {}) {
     const auto set = FindTraces(paths_);
     EXPECT_TRUE(set.ok()) << set.status();
     TreeAnalysis tree = AnalyzeTree(*set, [](double) {}, {}, how);
@@ -52,11 +57,11 @@ class TreeTextTest : public ::testing::Test {
           }
           return result;
         },
-        [](double) {}, "", {});
+        [](double) {}, "", frames);
     EXPECT_TRUE(view.ok()) << view.status();
     TreeTextOptions options;
     options.text.style.width = 1000;
-    options.tables = {TreeTable::kSummary};
+    options.tables = tables;
     return RenderTreeText(*view, options);
   }
 
@@ -76,6 +81,24 @@ TEST_F(TreeTextTest, HowAnImportedLogEndedIsNotKnown) {
     Write(*trace);
   }
   EXPECT_THAT(Summary(), HasSubstr(" 1 with exit status 0, 1 imported log, which does not tell\n"));
+}
+
+// A filter chooses among the sites: each table that has other figures says so, also by itself.
+TEST_F(TreeTextTest, FiguresThatAreOfAllSaySoWithoutTheSummary) {
+  TraceBuilder program(Another());
+  program.Thread(1, 100, "main").At(1000).Malloc(0x1010, 1);
+  program.End(0, 2000);
+  Write(program);
+  const auto of_all = HasSubstr("Only       sites that match /x/, where sites are listed; the other "
+                                "figures are of all\n");
+  const render::FrameFilter x = {.match = "x"};
+  EXPECT_THAT(Text({TreeTable::kSummary}, x), of_all);
+  EXPECT_THAT(Text({TreeTable::kExecutables}, x), of_all);
+  EXPECT_THAT(Text({TreeTable::kProcesses, TreeTable::kSites}, x), of_all);
+  EXPECT_THAT(Text({TreeTable::kLeaks, TreeTable::kSites}, x), Not(of_all)) << "none is of all";
+  EXPECT_THAT(Text({TreeTable::kExecutables}, {}), Not(HasSubstr("Only")));
+  const std::string both = Text({TreeTable::kSummary, TreeTable::kExecutables}, x);
+  EXPECT_EQ(both.find("Only "), both.rfind("Only ")) << "once";
 }
 
 TEST_F(TreeTextTest, WhatTheRuntimeKeepsIsNoLossOfThePrograms) {
