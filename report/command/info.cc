@@ -201,13 +201,15 @@ void PrintSamples(const Analysis& a, Facts& facts) {
 }
 
 void PrintCost(const Analysis& a, Facts& facts) {
-  facts.Heading("the tool's own cost");
-  facts.Line("memory", a.coverage.tool_memory_bytes == 0
-                           ? "not known: it is counted at the end"
-                           : words::HumanBytes(a.coverage.tool_memory_bytes));
-  facts.Number("minor faults", a.coverage.tool_minor_faults);
+  if (!a.process.imported()) {  // the library was in no program that a log is of
+    facts.Heading("the tool's own cost");
+    facts.Line("memory", a.coverage.tool_memory_bytes == 0
+                             ? "not known: it is counted at the end"
+                             : words::HumanBytes(a.coverage.tool_memory_bytes));
+    facts.Number("minor faults", a.coverage.tool_minor_faults);
+  }
   if (a.coverage.counters.empty()) return;
-  facts.Heading("counters of the library");
+  facts.Heading(a.process.imported() ? "counters of the import" : "counters of the library");
   for (const auto& [name, value] : a.coverage.counters)
     facts.Number(words::EscapeControls(name), value);
 }

@@ -124,6 +124,31 @@ TEST_F(DumpTest, InfoTellsWhatWasTracedAndWhatIsMissing) {
   }
 }
 
+TEST_F(DumpTest, OfAnImportedLogInfoTellsNoCostOfTheLibrary) {
+  for (const bool imported : {false, true}) {
+    TraceBuilder::Options options;
+    if (imported) options.start_realtime_ns = 0;
+    TraceBuilder trace(options);
+    trace.Thread(1, 100, "main").At(1000).Malloc(0x1010, 100);
+    trace.Counter("import_lines", 5).End(0, 5000);
+    ASSERT_TRUE(trace.WriteTo(path_));
+    std::ostringstream out;
+    ASSERT_TRUE(RunInfo({path_}, out).ok());
+    const auto of_the_library =
+        testing::AllOf(testing::HasSubstr("the tool's own cost"), testing::HasSubstr("minor faults"),
+                       testing::HasSubstr("counters of the library\n"));
+    const auto of_the_import = testing::AllOf(
+        testing::Not(testing::HasSubstr("own cost")),
+        testing::Not(testing::HasSubstr("minor faults")),
+        testing::HasSubstr("counters of the import\n"));
+    if (imported) {
+      EXPECT_THAT(out.str(), of_the_import);
+    } else {
+      EXPECT_THAT(out.str(), of_the_library);
+    }
+  }
+}
+
 TEST_F(DumpTest, InfoShowsTheStacksThatLibunwindDidNotConfirm) {
   TraceBuilder trace;
   trace.Module(1, format::kModulePermanent, 0x400000, 0x500000, 0x400000, "/usr/bin/app");
