@@ -228,8 +228,9 @@ CREATE TABLE mappings (  -- memory from the kernel, by stack
   live_bytes INTEGER NOT NULL
 );
 
-CREATE TABLE block_ends (  -- where realloc took blocks of a site over, and where they were freed,
-                           -- if the trace has the stacks of frees
+CREATE TABLE block_ends (  -- where a realloc of another site took blocks of a site over (one of the same
+                           -- site is in totals.reallocations alone), and where they were freed, if
+                           -- the trace has the stacks of frees
   site INTEGER NOT NULL REFERENCES sites,
   ended_by TEXT NOT NULL,           -- realloc, free; what a mismatched one was: operator delete
   stack INTEGER REFERENCES stacks,  -- of that call; NULL: none was recorded
