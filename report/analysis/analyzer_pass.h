@@ -159,10 +159,12 @@ class AnalyzerPass {
   bool TakeUpPieces(const PassState& state);
   void ApplyExtended(size_t stream, const EventCursor& cursor);
   void ApplyMmap(const ExtendedEvent& event, MappingModel::Call* call);
+  void NoteLargeMmap(StackId stack);
   void ApplyStop(bool stops, uint64_t time);  // of the recording, or that it goes on
   void AddUsage(const ExtendedEvent& event, uint64_t time);
   void FillProcess(Analysis* analysis) const;
   void FillThreads(Analysis* analysis) const;
+  void FillLargeMappers(Analysis* analysis) const;
 
   TraceReader* const reader_;
   const AnalyzeOptions& options_;
@@ -182,6 +184,8 @@ class AnalyzerPass {
   uint64_t rss_bytes_ = 0;  // as last sampled
   bool before_first_mapping_ = true;
   uint64_t mapped_at_start_ = 0;
+  // Where mmap was called for so much: return addresses, each with its module instance.
+  std::vector<std::pair<uint64_t, uint32_t>> large_mmaps_;
   Timeline timeline_;
   PhaseCollector phases_{range_.from_ns};
   uint64_t stops_ = 0, stopped_ns_ = 0, stopped_at_ns_ = UINT64_MAX;

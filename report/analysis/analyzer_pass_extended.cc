@@ -16,6 +16,7 @@ using format::ExtendedType;
 namespace {
 
 constexpr uint32_t kMremapDontUnmap = 4;  // MREMAP_DONTUNMAP on Linux
+constexpr uint32_t kMapAnonymous = 0x20, kMapPrivate = 0x02, kMapTypes = 0x0f;  // MAP_* on Linux
 
 }  // namespace
 
@@ -101,7 +102,11 @@ void AnalyzerPass::ApplyExtended(size_t stream, const EventCursor& cursor) {
 
 void AnalyzerPass::ApplyMmap(const ExtendedEvent& event, MappingModel::Call* call) {
   call->file = event.text(6);
-  call->anonymous = (event.high(3) & 0x20) != 0;  // MAP_ANONYMOUS on Linux
+  call->anonymous = (event.high(3) & kMapAnonymous) != 0;
+  if (call->anonymous && (event.high(3) & kMapTypes) == kMapPrivate &&
+      event.word(2) >= kLargeMmapBytes) {
+    NoteLargeMmap(call->stack);
+  }
   // A call that began the recording was made before the memory map was read.
   if (std::exchange(before_first_mapping_, false) && call->anonymous &&
       reader_->metadata().map_at_start.has_value()) {
@@ -109,6 +114,12 @@ void AnalyzerPass::ApplyMmap(const ExtendedEvent& event, MappingModel::Call* cal
                                         event.word(1) + WholePages(event.word(2)));
   }
   mappings_.Map(event.word(1), event.word(2), *call);
+}
+
+void AnalyzerPass::NoteLargeMmap(StackId stack) {
+  const StackNode& node = stacks_->node(stack);
+  const std::pair<uint64_t, uint32_t> place(node.pc, node.instance);
+  if (std::ranges::find(large_mmaps_, place) == large_mmaps_.end()) large_mmaps_.push_back(place);
 }
 
 void AnalyzerPass::ApplyStop(bool stops, uint64_t time) {

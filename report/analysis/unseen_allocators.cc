@@ -17,7 +17,7 @@
 namespace memtrace::report {
 namespace {
 
-enum class Kind { kMalloc, kMark, kEntry, kOperatorNew, kOperatorDelete, kLoad, kLibc };
+enum class Kind { kMalloc, kMark, kEntry, kOperatorNew, kOperatorDelete, kLoad, kLibc, kPython };
 
 struct Name {
   std::string_view name;
@@ -36,6 +36,7 @@ constexpr Name kAllocatorNames[] = {
     {"dlopen", Kind::kLoad},
     {"dlmopen", Kind::kLoad},
     {"__libc_start_main", Kind::kLibc},
+    {"PyMem_SetAllocator", Kind::kPython},
     {"mallocx", Kind::kEntry, "jemalloc"},
     {"rallocx", Kind::kEntry, "jemalloc"},
     {"je_malloc", Kind::kEntry, "jemalloc"},
@@ -74,13 +75,39 @@ constexpr char kAllocatorNotHere[] = "the allocator that the program has in plac
 // Texts that allocators have in them: they are known by these where the names were stripped.
 struct Text {
   std::string_view text;
-  const char* allocator;
+  const char* allocator = "";  // empty: it is CPython's
 };
 constexpr Text kTexts[] = {
     {"<jemalloc>: ", "jemalloc"},
     {"mimalloc: ", "mimalloc"},
     {"TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD", "tcmalloc"},
+    {"PYTHONMALLOC"},
 };
+
+bool MayHaveAllocatorLinkedIn(const ModuleInfo& module) {
+  const std::string_view path = module.path;
+  return (module.flags & format::kModuleExecutable) != 0 ||
+         path.substr(path.rfind('/') + 1).starts_with("libpython");
+}
+
+// Whether mimalloc was at work in a CPython, which has had it in every build since 3.13 and gets
+// objects from it with PYTHONMALLOC=mimalloc alone, or where it is built without the global lock.
+enum class MimallocUse : char { kNone, kSome, kNotKnown };
+
+// It gets memory by mmap: 1 GiB, of which it gives out segments, or where there is no room for that
+// each segment by itself. What `python` does else maps less, but for a module `mmap` that is
+// linked in.
+MimallocUse MimallocUseIn(const ModuleInfo& python, const Analysis& analysis) {
+  bool all_known = analysis.process.has_record && !analysis.process.imported() &&
+                   !analysis.coverage.events_missing && analysis.coverage.window_begin_ns == 0;
+  for (const ModuleId mapper : analysis.large_mappers) {
+    if (!mapper) all_known = false;
+    for (const ModuleInfo& module : analysis.modules) {
+      if (mapper && module.id == mapper && module.path == python.path) return MimallocUse::kSome;
+    }
+  }
+  return all_known ? MimallocUse::kNone : MimallocUse::kNotKnown;
+}
 
 struct Examined {
   const ModuleInfo* module;
@@ -109,10 +136,9 @@ class Survey {
         if (module.flags & format::kModuleTracer) tracer_ = all_.size();
         continue;
       }
-      const bool program = module.flags & format::kModuleExecutable;
+      const std::span<const std::string_view> none;
       Examined examined = {&module, find({module.path, module.build_id, LoadedNs(module)}, names,
-                                         program ? std::span<const std::string_view>(texts)
-                                                 : std::span<const std::string_view>())};
+                                         MayHaveAllocatorLinkedIn(module) ? texts : none)};
       if (examined.names.state != symbolizer::ModuleState::kSymbolsOnly &&
           examined.names.state != symbolizer::ModuleState::kDebugInfo) {
         ++analysis_.coverage.modules_not_examined;
@@ -156,14 +182,30 @@ class Survey {
     return at < tracer_ && (all_[at].module->flags & format::kModulePermanent);
   }
 
-  const char* AllocatorOf(const Examined& one) const {
+  static bool IsPython(const Examined& one) {
     for (size_t i = 0; i < kNameCount; ++i) {
-      if (kAllocatorNames[i].allocator[0] != 0 && (one.use(i).exported || one.use(i).hidden)) {
-        return kAllocatorNames[i].allocator;
-      }
+      if (kAllocatorNames[i].kind == Kind::kPython && (one.use(i).exported || one.use(i).hidden))
+        return true;
     }
     for (size_t i = 0; i < one.names.contains.size(); ++i) {
-      if (one.names.contains[i]) return kTexts[i].allocator;
+      if (one.names.contains[i] && kTexts[i].allocator[0] == 0) return true;
+    }
+    return false;
+  }
+
+  // Whose code it is. What a CPython has of mimalloc and does not use is nothing.
+  std::string_view AllocatorOf(const Examined& one) const {
+    const bool idle_mimalloc =
+        IsPython(one) && MimallocUseIn(*one.module, analysis_) == MimallocUse::kNone;
+    const auto counts = [=](std::string_view allocator) {
+      return !allocator.empty() && !(idle_mimalloc && allocator == "mimalloc");
+    };
+    for (size_t i = 0; i < kNameCount; ++i) {
+      if (counts(kAllocatorNames[i].allocator) && (one.use(i).exported || one.use(i).hidden))
+        return kAllocatorNames[i].allocator;
+    }
+    for (size_t i = 0; i < one.names.contains.size(); ++i) {
+      if (one.names.contains[i] && counts(kTexts[i].allocator)) return kTexts[i].allocator;
     }
     return "";
   }
@@ -242,7 +284,7 @@ class Survey {
     const Examined& one = all_[at];
     const bool exports_malloc = one.Exports(Kind::kMalloc);
     const bool hides_malloc = one.use(kMallocName).hidden;
-    const std::string allocator = AllocatorOf(one);
+    const std::string allocator(AllocatorOf(one));
     if (allocator.empty() && !hides_malloc && !exports_malloc) return;
     const std::string& path = one.module->path;
     const std::string named = allocator.empty() ? "an allocator of its own" : allocator;
@@ -280,8 +322,11 @@ class Survey {
       return;
     }
     if (hides_malloc || IsLinkedIn(one)) {
+      const bool may_be_idle = allocator == "mimalloc" && IsPython(one) &&
+                               MimallocUseIn(*one.module, analysis_) == MimallocUse::kNotKnown;
       Add(path, allocator, UnseenAllocator::Way::kHidden,
           absl::StrCat(path, " has ", named, " inside", hides_malloc ? ", with hidden names" : "",
+                       may_be_idle ? ", and it is not known whether it used that" : "",
                        ": what it allocates with that is not in this trace, only its mappings"));
       return;
     }
@@ -294,7 +339,7 @@ class Survey {
 
   // An allocator in the program, or with names that nobody else sees.
   bool IsLinkedIn(const Examined& one) const {
-    if (one.module->flags & format::kModuleExecutable) return true;
+    if (MayHaveAllocatorLinkedIn(*one.module)) return true;
     for (size_t i = 0; i < kNameCount; ++i) {
       if (kAllocatorNames[i].allocator[0] != 0 && one.use(i).hidden) return true;
     }
@@ -357,10 +402,14 @@ void FillUnseenAllocators(const FindModuleNames& find, Analysis* analysis) {
 
 void UnseenAllocatorsByProgram::Fill(Analysis* analysis) {
   Coverage& coverage = analysis->coverage;
-  // A process with other modules, as a script with other extensions, is another one.
+  // A process with other modules, as a script with other extensions, is another one; and a CPython
+  // that uses another allocator.
   std::string modules;
-  for (const ModuleInfo& module : analysis->modules)
+  for (const ModuleInfo& module : analysis->modules) {
     absl::StrAppend(&modules, module.path, "\n", module.build_id, "\n");
+    if (MayHaveAllocatorLinkedIn(module))
+      modules += static_cast<char>(MimallocUseIn(module, *analysis));
+  }
   const auto [at, is_new] = found_.try_emplace(std::move(modules));
   Found& found = at->second;
   if (!is_new) {

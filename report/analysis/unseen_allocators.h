@@ -11,6 +11,9 @@
 //                                tcmalloc or mimalloc define it, or any other library that has a
 //                                malloc as well: no malloc is called by its name then
 //
+// CPython has mimalloc inside and seldom uses it: that is told where code of CPython's mapped
+// memory as mimalloc does (Analysis::large_mappers), or where it is not known what was mapped.
+//
 // Only what somebody calls is told: an allocator's own names count where a module asks for
 // them. The modules are those that stacks or memory maps tell of. Where a module asks for dlopen
 // there may have been more, which were unloaded, or in a process that was killed: then it is not
@@ -43,8 +46,8 @@ using FindModuleNames = std::function<symbolizer::ModuleNames(
 // and counts them as InvalidFrees::of_unseen_blocks.
 void FillUnseenAllocators(const FindModuleNames& find, Analysis* analysis);
 
-// The same of many traces: a program, with its modules, is looked at once, for that
-// means reading its files.
+// The same of many traces: a program, with its modules and what it used of them, is looked at once,
+// for that means reading its files.
 class UnseenAllocatorsByProgram {
  public:
   explicit UnseenAllocatorsByProgram(FindModuleNames find) : find_(std::move(find)) {}
@@ -59,7 +62,8 @@ class UnseenAllocatorsByProgram {
     bool own_operator_delete = false;
   };
   const FindModuleNames find_;
-  std::map<std::string, Found> found_;  // by the modules, of which one is the program
+  // By the modules, of which one is the program, and whether it used a mimalloc of CPython's.
+  std::map<std::string, Found> found_;
 };
 
 // Lets the children of `process` look up names. `process` stays the caller's.

@@ -127,6 +127,10 @@ struct Analysis {
   uint64_t frees_with_stack = 0;  // MEMTRACE_FREE_STACKS; 0: block_ends has reallocs alone
   InvalidFrees invalid_frees;               // of Coverage::unknown_frees; of the whole run alone
   std::vector<MappingSite> mappings;
+  // Whose code mapped kLargeMmapBytes or more of private memory of no file at once, whatever the
+  // range, up to its end. ModuleId{}: that of nobody who is known, or what the process had of such
+  // memory when its recording began is not.
+  std::vector<ModuleId> large_mappers;
   std::vector<ModuleInfo> modules;
   SizeHistogram sizes;
   std::vector<LiveBlock> live;          // by address; see LiveBlock

@@ -64,6 +64,10 @@ struct MappingSite {
   uint64_t live_bytes = 0;  // still mapped at the end
 };
 
+// From here on an mmap of private memory of no file is told in Analysis::large_mappers: mimalloc
+// gets no less than this, a segment of its, for blocks.
+inline constexpr uint64_t kLargeMmapBytes = uint64_t{32} << 20;
+
 // The pools (memtrace_pool_create) that have one name and one creating stack, together; one whose
 // creation is not in the trace by itself, named after its address. Their blocks are those of sites
 // whose function is kPoolAlloc.

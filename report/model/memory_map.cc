@@ -77,6 +77,17 @@ uint64_t AnonymousBytesIn(std::string_view text, uint64_t begin, uint64_t end) {
   return bytes;
 }
 
+bool HasPrivateMemoryOf(std::string_view text, uint64_t bytes) {
+  bool found = false;
+  ForEachMapLine(text, [&](const MapLine& line) {
+    const uint64_t size = line.end - line.begin;
+    found |= line.anonymous() && line.permissions[3] == 'p' && line.name != "[heap]" &&
+             !line.name.starts_with("[stack") && size >= bytes &&
+             !(IsReserved(line) && size < kArenaBytes);
+  });
+  return found;
+}
+
 OtherParts::OtherParts(std::string_view map) {
   ForEachMapLine(map, [&](const MapLine& line) {
     const bool shared = line.name == "/dev/zero (deleted)";

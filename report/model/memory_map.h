@@ -48,6 +48,10 @@ class OtherParts {
 // How many bytes of [begin, end) MapSums has among its anonymous ones.
 uint64_t AnonymousBytesIn(std::string_view text, uint64_t begin, uint64_t end);
 
+// Whether a mapping that is private, of no file, and neither heap nor stack has so many bytes. What
+// glibc reserves for a heap of an arena does not count.
+bool HasPrivateMemoryOf(std::string_view text, uint64_t bytes);
+
 // Fills in what the maps at the start and at the end say; what the events explain
 // must be there already.
 void ExplainMemoryMap(const TraceMetadata& metadata, MemoryMapSummary* summary);

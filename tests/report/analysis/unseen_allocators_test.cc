@@ -22,9 +22,10 @@
 namespace memtrace::report {
 namespace {
 
-// What the files of the modules define for others, keep to themselves, and ask others for.
+// What the files of the modules define for others, keep to themselves, and ask others for; and what
+// texts they have, where they are asked.
 struct Names {
-  std::vector<std::string> exported, hidden, wanted;
+  std::vector<std::string> exported, hidden, wanted, texts = {};
 };
 using Files = std::map<std::string, Names>;  // by path; of others nothing is known
 
@@ -44,6 +45,7 @@ FindModuleNames NamesIn(const Files& files) {
       found.uses[i] = {has(file->second.exported, names[i]), has(file->second.hidden, names[i]),
                        has(file->second.wanted, names[i])};
     }
+    for (size_t i = 0; i < texts.size(); ++i) found.contains[i] = has(file->second.texts, texts[i]);
     return found;
   };
 }
@@ -186,6 +188,127 @@ TEST_F(UnseenBlocksTest, WhereTheAllocatorIsNotHereItMayBeAnyOne) {
   EXPECT_EQ(TakenBack(files, "", format::AllocatorKind::kGlibc), 0u);
   EXPECT_EQ(TakenBack({{kAllocator, AllocatorWith("mallocx")}}), 2u)
       << "nor is it known what the program calls";
+}
+
+constexpr char kPython[] = "/usr/bin/python3.14", kLibpython[] = "/usr/lib/libpython3.14.so.1.0";
+constexpr uint64_t kByPython = 0x401000, kByLibpython = 0x601000, kByNumbers = 0x701000;
+
+struct Mapping {
+  uint64_t pc = 0;  // whose return address; 0: no stack
+  uint64_t bytes = 0;
+};
+
+// A CPython that mapped this memory, and had what the map says when its recording began.
+AnalyzedTrace PythonThatMapped(const std::vector<Mapping>& mappings,
+                               const std::string& map_at_start = "",
+                               const AnalyzeOptions& options = {}) {
+  TraceBuilder trace;
+  trace.Module(1, format::kModulePermanent | format::kModuleExecutable, 0x400000, 0x500000,
+               0x400000, kPython);
+  trace.Module(2, format::kModulePermanent | format::kModuleTracer, 0x500000, 0x600000, 0x500000,
+               "/lib/libmemtrace.so");
+  trace.Module(3, format::kModulePermanent, 0x600000, 0x700000, 0x600000, kLibpython);
+  trace.Module(4, format::kModulePermanent, 0x700000, 0x800000, 0x700000, "/usr/lib/numbers.so");
+  if (!map_at_start.empty()) trace.MemoryMap(format::MapReason::kStart, map_at_start);
+  auto& thread = trace.Thread(1, 4242, "main");
+  thread.At(1);
+  uint32_t slot = 0;
+  uint64_t address = uint64_t{1} << 41;
+  for (const Mapping& mapping : mappings) {
+    if (mapping.pc != 0) thread.Node(++slot, mapping.pc);
+    thread.Mmap(address, mapping.bytes, mapping.pc != 0 ? slot : 0);
+    address += uint64_t{1} << 32;
+  }
+  thread.At(2).At(900).Malloc(0x10010, 18);
+  trace.End(0, 1000);
+  return Analyze(trace.Build(), options);
+}
+
+// Every build since 3.13 has these. One that was stripped, and one that was not.
+const Names kStripped = {{}, {}, {"malloc"}, {"mimalloc: ", "PYTHONMALLOC"}};
+const Names kWithSymbols = {{"PyMem_SetAllocator"}, {"mi_heap_malloc"}, {"malloc"}};
+
+Analysis PythonFilled(const AnalyzedTrace& trace, const Files& files) {
+  Analysis filled = trace.analysis;
+  FillUnseenAllocators(NamesIn(files), &filled);
+  return filled;
+}
+
+constexpr uint64_t kMiB = 1 << 20;
+
+TEST(PythonsMimallocTest, IsNotToldWhereItIsNotUsed) {
+  const AnalyzedTrace trace =
+      PythonThatMapped({{kByPython, kMiB}, {kByLibpython, kMiB}, {kByNumbers, 64 * kMiB}});
+  for (const Names& names : {kStripped, kWithSymbols}) {
+    for (const char* module : {kPython, kLibpython}) {
+      const Analysis a = PythonFilled(trace, {{module, names}});
+      EXPECT_TRUE(a.coverage.unseen_allocators.empty()) << module;
+      EXPECT_TRUE(AllRecorded(a.coverage)) << module;
+    }
+  }
+}
+
+TEST(PythonsMimallocTest, IsToldWhereItIs) {
+  for (const uint64_t bytes : {32 * kMiB, 1024 * kMiB}) {
+    const AnalyzedTrace trace =
+        PythonThatMapped({{kByPython, bytes}, {kByLibpython, bytes}, {kByPython, kMiB}});
+    for (const Names& names : {kStripped, kWithSymbols}) {
+      for (const char* module : {kPython, kLibpython}) {
+        const Analysis a = PythonFilled(trace, {{module, names}});
+        ASSERT_EQ(a.coverage.unseen_allocators.size(), 1u) << module;
+        EXPECT_EQ(a.coverage.unseen_allocators[0].allocator, "mimalloc");
+        EXPECT_THAT(CoverageNotes(a), testing::Contains(testing::HasSubstr(
+                                          "has mimalloc inside: what it allocates with that")));
+        EXPECT_FALSE(AllRecorded(a.coverage));
+      }
+    }
+  }
+}
+
+// A part of the run, too, though the memory was mapped before it.
+TEST(PythonsMimallocTest, IsToldOfAPartOfTheRun) {
+  AnalyzeOptions options;
+  options.range.from_ns = 500;
+  const AnalyzedTrace used = PythonThatMapped({{kByPython, 1024 * kMiB}}, "", options);
+  EXPECT_TRUE(used.analysis.mappings.empty());
+  EXPECT_EQ(PythonFilled(used, {{kPython, kStripped}}).coverage.unseen_allocators.size(), 1u);
+  const AnalyzedTrace idle = PythonThatMapped({{kByPython, kMiB}}, "", options);
+  EXPECT_TRUE(PythonFilled(idle, {{kPython, kStripped}}).coverage.unseen_allocators.empty());
+}
+
+TEST(PythonsMimallocTest, IsToldWhereWhatWasMappedIsNotKnown) {
+  const Files files = {{kPython, kStripped}};
+  const auto may_be_used =
+      testing::Contains(testing::HasSubstr("mimalloc inside, and it is not known whether it used"));
+  EXPECT_THAT(CoverageNotes(PythonFilled(PythonThatMapped({{0, 64 * kMiB}}), files)), may_be_used);
+  // What a child has from its parent. A reserve is a heap of an arena, unless it is larger.
+  const auto with_map = [&](const std::string& line) {
+    return CoverageNotes(PythonFilled(PythonThatMapped({}, line), files));
+  };
+  EXPECT_THAT(with_map("20000000000-20040000000 rw-p 00000000 00:00 0\n"), may_be_used);
+  EXPECT_THAT(with_map("20000000000-20002000000 rw-p 00000000 00:00 0\n"), may_be_used);
+  EXPECT_THAT(with_map("20000000000-20040000000 ---p 00000000 00:00 0\n"), may_be_used);
+  EXPECT_THAT(with_map("7f0000021000-7f0004000000 ---p 00000000 00:00 0\n"), testing::IsEmpty());
+  EXPECT_THAT(with_map("7f0000000000-7f0008000000 r--p 00000000 08:01 2    /usr/lib/big\n"),
+              testing::IsEmpty());
+  EXPECT_THAT(with_map("1000000-9000000 rw-p 00000000 00:00 0    [heap]\n"), testing::IsEmpty());
+  AnalyzedTrace lost = PythonThatMapped({});
+  lost.analysis.coverage.events_missing = true;
+  EXPECT_THAT(CoverageNotes(PythonFilled(lost, files)), may_be_used);
+}
+
+TEST(PythonsMimallocTest, OfManyRunsThoseAreToldThatUseIt) {
+  UnseenAllocatorsByProgram by_program(NamesIn({{kPython, kStripped}}));
+  for (const uint64_t bytes : {kMiB, 1024 * kMiB, kMiB}) {
+    Analysis one = PythonThatMapped({{kByPython, bytes}}).analysis;
+    by_program.Fill(&one);
+    EXPECT_EQ(one.coverage.unseen_allocators.size(), bytes == kMiB ? 0u : 1u);
+  }
+}
+
+TEST(PythonsMimallocTest, OfOtherProgramsItIsToldAsBefore) {
+  const Files files = {{kPython, {{}, {}, {"malloc"}, {"mimalloc: "}}}};
+  EXPECT_EQ(PythonFilled(PythonThatMapped({}), files).coverage.unseen_allocators.size(), 1u);
 }
 
 }  // namespace
