@@ -444,8 +444,9 @@ void AddUnseenFreesNote(Analysis* analysis) {
       coverage.events_missing ? "which may be among what is missing"
       : analysis->process.imported()
           ? "which the log may lack"
-          : "as when libraries that were opened with RTLD_DEEPBIND free, or when a "
-            "block is freed twice and malloc then gives it out twice",
+          : "as when libraries that were opened with RTLD_DEEPBIND free, when a function of the "
+            "allocator's own frees (jemalloc's sdallocx), or when a block is freed twice and "
+            "malloc then gives it out twice",
       "; what was there before counts as freed.")});
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,7 +18,17 @@
 namespace memtrace::report {
 namespace {
 
-enum class Kind { kMalloc, kMark, kEntry, kOperatorNew, kOperatorDelete, kLoad, kLibc, kPython };
+enum class Kind {
+  kMalloc,
+  kMark,
+  kEntry,
+  kFree,
+  kOperatorNew,
+  kOperatorDelete,
+  kLoad,
+  kLibc,
+  kPython,
+};
 
 struct Name {
   std::string_view name;
@@ -25,7 +36,9 @@ struct Name {
   const char* allocator = "";  // of a kMark and a kEntry
 };
 
-// A mark tells whose code it is. An entry is a mark that programs call to allocate.
+// A mark tells whose code it is. An entry is a mark that programs call to allocate. What is called
+// to free blocks of malloc past free() is no mark: jemalloc has these names, and tcmalloc one of
+// them.
 constexpr Name kAllocatorNames[] = {
     {"malloc", Kind::kMalloc},
     {"_Znwm", Kind::kOperatorNew},
@@ -44,6 +57,8 @@ constexpr Name kAllocatorNames[] = {
     {"_rjem_malloc", Kind::kEntry, "jemalloc"},
     {"_rjem_mallocx", Kind::kEntry, "jemalloc"},
     {"je_arena_new", Kind::kMark, "jemalloc"},
+    {"dallocx", Kind::kFree},
+    {"sdallocx", Kind::kFree},
     {"tc_malloc", Kind::kEntry, "tcmalloc"},
     {"tc_calloc", Kind::kEntry, "tcmalloc"},
     {"tc_memalign", Kind::kEntry, "tcmalloc"},
@@ -229,11 +244,13 @@ class Survey {
                                 [](const Examined& one) { return one.Exports(Kind::kMalloc); });
   }
 
-  // What calls an allocator from a malloc of its own gives out blocks that are in the trace.
+  // What calls an allocator from a malloc of its own gives out blocks that are in the trace, and
+  // its free() takes them back.
   bool IsWanted(size_t name) const {
-    const bool is_entry = kAllocatorNames[name].kind == Kind::kEntry;
+    const Kind kind = kAllocatorNames[name].kind;
+    const bool is_own = kind == Kind::kEntry || kind == Kind::kFree;
     return std::ranges::any_of(all_, [=](const Examined& one) {
-      return one.use(name).wanted && !(is_entry && one.Exports(Kind::kMalloc));
+      return one.use(name).wanted && !(is_own && one.Exports(Kind::kMalloc));
     });
   }
 
@@ -263,12 +280,16 @@ class Survey {
     return false;
   }
 
-  // The names of `at` besides malloc that other modules call.
+  // The names of `at` besides malloc that other modules call to allocate.
   std::vector<std::string> CalledNames(size_t at) const {
+    return CalledNames(at, {Kind::kEntry, Kind::kOperatorNew});
+  }
+
+  std::vector<std::string> CalledNames(size_t at, std::initializer_list<Kind> kinds) const {
     std::vector<std::string> called;
     for (size_t name = 0; name < kNameCount; ++name) {
       const Kind kind = kAllocatorNames[name].kind;
-      if ((kind != Kind::kEntry && kind != Kind::kOperatorNew) || !all_[at].use(name).exported ||
+      if (std::ranges::find(kinds, kind) == kinds.end() || !all_[at].use(name).exported ||
           DefinedBefore(name, at) || !IsWanted(name)) {
         continue;
       }
@@ -278,6 +299,16 @@ class Survey {
       if (std::find(called.begin(), called.end(), shown) == called.end()) called.push_back(shown);
     }
     return called;
+  }
+
+  // What is not known because other modules free blocks of the malloc of `at` past free(), as the
+  // end of a list of such things: nothing where none does.
+  std::vector<std::string> UnseenFrees(size_t at) const {
+    const std::vector<std::string> called = CalledNames(at, {Kind::kFree});
+    if (called.empty()) return {};
+    return {absl::StrCat("what is freed by its own ", absl::StrJoin(called, ", "),
+                         " counts as live until its address is allocated again, so that what is "
+                         "live, growth, lifetimes and leaks are not known")};
   }
 
   void Judge(size_t at) {
@@ -296,11 +327,16 @@ class Survey {
       shares_free_ = path;
     if (exports_malloc && !allocator.empty()) {
       const std::vector<std::string> called = CalledNames(at);
-      if (called.empty()) return;
-      const std::string names = absl::StrJoin(called, ", ");
+      std::vector<std::string> missing = UnseenFrees(at);
+      if (!called.empty()) {
+        missing.insert(missing.begin(),
+                       absl::StrCat("what is allocated by its own ", absl::StrJoin(called, ", "),
+                                    " is not in this trace, only what is by malloc and its kin"));
+      }
+      if (missing.empty()) return;
       Add(path, allocator, UnseenAllocator::Way::kOwnNames,
-          absl::StrCat(path, " is ", allocator, ": what is allocated by its own ", names,
-                       " is not in this trace, only what is by malloc and its kin"));
+          absl::StrCat(path, " is ", allocator, ": ", absl::StrJoin(missing, "; ")));
+      if (called.empty()) return;
       // What mallocx, tc_malloc and the like give out may end by free().
       const bool by_new_alone = called.size() == 1 && called[0] == kOperatorNewName;
       if (shares_free_.empty() && !by_new_alone) shares_free_ = path;
@@ -313,12 +349,19 @@ class Survey {
             absl::StrCat(path,
                          " has a malloc of its own and binds it to itself (-Bsymbolic): what it "
                          "allocates with that is not in this trace"));
-      } else if (!one.use(kMallocName).by_name && !CalledNames(at).empty()) {
-        Add(path, allocator, UnseenAllocator::Way::kOwnNames,
-            absl::StrCat(path, " has a malloc and an ", kOperatorNewName,
-                         " of its own: what is allocated by that ", kOperatorNewName,
-                         " is not in this trace, only what is by malloc and its kin"));
+        return;
       }
+      std::string has = "a malloc";
+      std::vector<std::string> missing = UnseenFrees(at);
+      if (!one.use(kMallocName).by_name && !CalledNames(at).empty()) {
+        absl::StrAppend(&has, " and an ", kOperatorNewName);
+        missing.insert(missing.begin(),
+                       absl::StrCat("what is allocated by that ", kOperatorNewName,
+                                    " is not in this trace, only what is by malloc and its kin"));
+      }
+      if (missing.empty()) return;
+      Add(path, allocator, UnseenAllocator::Way::kOwnNames,
+          absl::StrCat(path, " has ", has, " of its own: ", absl::StrJoin(missing, "; ")));
       return;
     }
     if (hides_malloc || IsLinkedIn(one)) {

@@ -9,7 +9,8 @@
 //   hidden names                 an allocator linked into a module that does not export it
 //   names of its own             jemalloc's mallocx, and C++'s operator new where jemalloc,
 //                                tcmalloc or mimalloc define it, or any other library that has a
-//                                malloc as well: no malloc is called by its name then
+//                                malloc as well: no malloc is called by its name then. And
+//                                jemalloc's sdallocx, by which blocks of malloc end unseen
 //
 // CPython has mimalloc inside and seldom uses it: that is told where code of CPython's mapped
 // memory as mimalloc does (Analysis::large_mappers), or where it is not known what was mapped.

@@ -33,7 +33,7 @@ struct UnseenAllocator {
   enum class Way {
     kComesFirst,  // its malloc is found before ours: nothing of it is recorded
     kHidden,      // it is inside a module that does not export it
-    kOwnNames,    // what other modules get by its own functions
+    kOwnNames,    // what other modules get, or free, by its own functions
   };
   std::string module;
   std::string allocator;  // "jemalloc"; empty: not known

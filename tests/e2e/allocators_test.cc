@@ -17,6 +17,7 @@ namespace {
 
 using ::testing::AnyOf;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -427,6 +428,19 @@ struct Traces {
   Json report;
 };
 
+TEST(OwnAllocatorTest, WhatJemallocsOwnFunctionsFreeIsToldAsNotSeen) {
+  if (!Exists(TraceePath("freed_by_sdallocx")))
+    GTEST_SKIP() << "the -dev package was not there at build time";
+  const Traces traces("freed_by_sdallocx");
+  EXPECT_EQ(AllocationsOf(traces.report, 1761), 300u);
+  EXPECT_EQ(AllocationsOf(traces.report, 2761), 300u);
+  EXPECT_THAT(WaysOf(traces.report), ElementsAre("own_names jemalloc"));
+  EXPECT_THAT(NotesOf(traces.report),
+              HasSubstr("what is freed by its own dallocx, sdallocx counts as live"));
+  EXPECT_FALSE(CoverageOf(traces.report).at("all_recorded").get<bool>());
+  EXPECT_GT(CoverageOf(traces.report).at("unseen_frees").get<int>(), 0);
+}
+
 TEST(OwnAllocatorTest, AllOfGlibcIsSeenAndNothingIsNoted) {
   TempDir directory;
   const Result run =
@@ -524,7 +538,7 @@ int main(void) {
     EXPECT_EQ(AllocationsOf(report, 1777), by_name ? 1u : 0u);
     EXPECT_EQ(CoverageOf(report).at("all_recorded"), by_name) << NotesOf(report);
     if (by_name) continue;
-    EXPECT_THAT(WaysOf(report), ::testing::ElementsAre("own_names ?"));
+    EXPECT_THAT(WaysOf(report), ElementsAre("own_names ?"));
     EXPECT_THAT(NotesOf(report),
                 HasSubstr("libwithin.so has a malloc and an operator new of its own"));
   }

@@ -131,6 +131,44 @@ TEST_F(UnseenBlocksTest, AFreeThatMayBeOfOneIsNoSecondOne) {
   }
 }
 
+// These free what malloc gave out.
+TEST_F(UnseenBlocksTest, WhatTheAllocatorsOwnFunctionsFreeIsToldAsNotSeen) {
+  const Names jemalloc = {{"malloc", "mallocx", "dallocx", "sdallocx"}, {}, {}};
+  const Names unknown = {{"malloc", "_Znwm", "sdallocx"}, {}, {}};
+  const auto notes = [](const Analysis& a) { return CoverageNotes(a); };
+  const auto is_told = [](const std::string& text) {
+    return testing::Contains(testing::HasSubstr(text));
+  };
+  const Analysis a = Filled({{kApp, {{}, {}, {"malloc", "sdallocx"}}}, {kAllocator, jemalloc}});
+  ASSERT_EQ(a.coverage.unseen_allocators.size(), 1u);
+  EXPECT_EQ(a.coverage.unseen_allocators[0].way, UnseenAllocator::Way::kOwnNames);
+  EXPECT_EQ(a.coverage.unseen_allocators[0].allocator, "jemalloc");
+  EXPECT_THAT(notes(a), is_told(" is jemalloc: what is freed by its own sdallocx counts as live"));
+  EXPECT_FALSE(AllRecorded(a.coverage));
+  EXPECT_EQ(a.invalid_frees.of_unseen_blocks, 0u) << "it gives out none";
+  EXPECT_THAT(
+      notes(Filled({{kApp, {{}, {}, {"mallocx", "dallocx", "sdallocx"}}}, {kAllocator, jemalloc}})),
+      is_told("is jemalloc: what is allocated by its own mallocx is not in this trace, "
+              "only what is by malloc and its kin; what is freed by its own dallocx, "
+              "sdallocx counts as live"));
+  EXPECT_THAT(notes(Filled({{kApp, {{}, {}, {"malloc", "sdallocx"}}}, {kAllocator, unknown}})),
+              is_told(" has a malloc of its own: what is freed by its own sdallocx"));
+  EXPECT_THAT(
+      notes(Filled({{kApp, {{}, {}, {"_Znwm", "sdallocx"}}}, {kAllocator, unknown}})),
+      is_told(
+          " has a malloc and an operator new of its own: what is allocated by that operator new "
+          "is not in this trace, only what is by malloc and its kin; what is freed by its own"));
+}
+
+// A program may ask for them weakly, and then has them only where its allocator does.
+TEST_F(UnseenBlocksTest, FunctionsThatNoAllocatorHasOrNobodyCallsFreeNothing) {
+  const auto found = [](const Files& files) { return Filled(files).coverage.unseen_allocators; };
+  const Names app = {{}, {}, {"malloc", "sdallocx"}};
+  EXPECT_TRUE(found({{kApp, app}, {kAllocator, {{"malloc"}, {}, {}}}}).empty());
+  const Names jemalloc = {{"malloc", "mallocx", "sdallocx"}, {}, {}};
+  EXPECT_TRUE(found({{kApp, {{}, {}, {"malloc"}}}, {kAllocator, jemalloc}}).empty());
+}
+
 // No stack and no page fault met the plugin.
 TEST_F(UnseenBlocksTest, WhatAMemoryMapAloneTellsOfMayCallIt) {
   const Files files = {{kApp, {{}, {}, {"malloc"}}},
