@@ -1,5 +1,6 @@
 // Functions of the C library's that keep what they allocate until the program ends: programs call
-// them, and Valgrind frees their memory (__libc_freeres) before it looks for leaks. glibc 2.36.
+// them, and Valgrind frees their memory (__libc_freeres) before it looks for leaks. glibc 2.36, and
+// what is different in 2.31 and 2.43.
 
 #ifndef MEMTRACE_REPORT_NAMES_RUNTIME_FUNCTIONS_H_
 #define MEMTRACE_REPORT_NAMES_RUNTIME_FUNCTIONS_H_
@@ -40,12 +41,27 @@ inline constexpr RuntimeFunction kRuntimeFunctions[] = {
     {"__register_printf_modifier", "conversions of printf"},
     {"__register_printf_type", "conversions of printf"},
     {"__wcsmbs_load_conv", "character sets"},
+    // In trees of tsearch(), which keeps the color of a node in its pointer to the left: the blocks
+    // there are found by pointers into them alone.
+    {"__gconv_find_shlib", "character sets"},
+    {"__nss_lookup_function", "name service"},
+    {"__dcigettext", "message catalogs"},
     {"_dlerror_run", "messages of dlerror"},
     {"re_comp", "the pattern of re_comp"}, {"re_exec", "the pattern of re_comp"},
     {"hcreate", "the table of hcreate"},  {"hcreate_r", "the table of hcreate"},
     {"addseverity", "severities of fmtmsg"},
     {"__aio_enqueue_request", "asynchronous input and output"},
     {"__gai_enqueue_request", "asynchronous look-ups of names"},
+    {"pthread_setattr_default_np", "attributes of threads"},
+};
+
+// Those that keep what they allocate themselves, and not what they call does: the stream of a
+// setfsent() is its caller's, to close by endfsent().
+inline constexpr RuntimeFunction kRuntimeBuffers[] = {
+    {"fcvt", "digits of fcvt"},          {"qfcvt", "digits of fcvt"},
+    {"fstab_init", "lines of fstab"},    {"setfsent", "lines of fstab"},
+    {"getfsent", "lines of fstab"},      {"getfsspec", "lines of fstab"},
+    {"getfsfile", "lines of fstab"},
 };
 
 }  // namespace memtrace::report

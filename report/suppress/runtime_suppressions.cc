@@ -9,7 +9,9 @@ namespace memtrace::report::suppress {
 namespace {
 
 // The first: the allocator's caller is the loader itself. Of thread-local storage a thread holds
-// a pointer into the middle of its vector, so that memcheck finds it possibly lost.
+// a pointer into the middle of its vector, so that memcheck finds it possibly lost. What the
+// constructors of GLib and GObject make is called by the loader; a stripped library has no other
+// name for it. Slices of older ones are aligned.
 constexpr char kText[] = R"(
 {
    runtime: blocks of the dynamic loader (thread-local storage, loaded objects)
@@ -41,6 +43,24 @@ constexpr char kText[] = R"(
    fun:*alloc*
    ...
    fun:g_type_register_*
+}
+{
+   runtime: what GObject makes when it is loaded
+   Memcheck:Leak
+   match-leak-kinds: possible,reachable
+   fun:*al*
+   ...
+   obj:*/libgobject-2.0.so*
+   obj:*/ld-linux*.so*
+}
+{
+   runtime: what GLib makes when it is loaded
+   Memcheck:Leak
+   match-leak-kinds: reachable
+   fun:*al*
+   ...
+   obj:*/libglib-2.0.so*
+   obj:*/ld-linux*.so*
 }
 {
    runtime: emergency pool for exceptions of libstdc++
@@ -150,6 +170,7 @@ constexpr char kText[] = R"(
    Memcheck:Leak
    match-leak-kinds: reachable
    fun:malloc
+   ...
    fun:getmntent
 }
 {
@@ -197,6 +218,11 @@ absl::string_view RuntimeSuppressions() {
           "\n   Memcheck:Leak\n   match-leak-kinds: possible,reachable\n   fun:*alloc*\n   ...\n"
           "   fun:",
           function.name, "\n}\n");
+    }
+    for (const RuntimeFunction& function : kRuntimeBuffers) {
+      absl::StrAppend(&all, "{\n   runtime: ", function.keeps,
+                      "\n   Memcheck:Leak\n   match-leak-kinds: reachable\n   fun:malloc\n   fun:",
+                      function.name, "\n}\n");
     }
     return all;
   }());

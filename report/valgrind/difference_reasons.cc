@@ -62,10 +62,11 @@ constexpr absl::string_view kOfLibcItself[] = {"setenv",     "putenv",         "
                                                "textdomain", "bindtextdomain", "getmntent"};
 
 bool KeepsInLibc(absl::string_view function) {
+  const auto is_it = [&](const RuntimeFunction& known) { return known.name == function; };
   return std::find(std::begin(kOfLibcItself), std::end(kOfLibcItself), function) !=
              std::end(kOfLibcItself) ||
-         std::any_of(std::begin(kRuntimeFunctions), std::end(kRuntimeFunctions),
-                     [&](const RuntimeFunction& known) { return known.name == function; });
+         std::any_of(std::begin(kRuntimeFunctions), std::end(kRuntimeFunctions), is_it) ||
+         std::any_of(std::begin(kRuntimeBuffers), std::end(kRuntimeBuffers), is_it);
 }
 
 bool AnyProjectFrame(const std::vector<LossFrame>& stack) {

@@ -298,6 +298,71 @@ TEST(RuntimeSuppressionsTest, WhatTheRuntimeRunsIsNotItsOwn) {
                       Frames({Named("plug_init", "", "/opt/plug.so"), open, run, Main()}).Seen()));
 }
 
+// What libc keeps in a tsearch() tree is found by pointers into it; and its functions that call
+// others keep no more than what is their own.
+TEST(RuntimeSuppressionsTest, WhatLibcKeepsOfItsOwnFunctions) {
+  const std::string libc = "/lib/x86_64-linux-gnu/libc.so.6";
+  Suppressions suppressions;
+  suppressions.AddBuiltIn();
+  const auto matches = [&](LeakKind kind, std::initializer_list<absl::string_view> functions) {
+    std::vector<Frame> frames;
+    for (const absl::string_view function : functions)
+      frames.push_back(Named(std::string(function), "", libc));
+    frames.push_back(Main());
+    std::vector<const Frame*> pointers;
+    for (const Frame& frame : frames) pointers.push_back(&frame);
+    return suppressions.Match(kind, AsMemcheckSees(AllocFunction::kMalloc, pointers)) != nullptr;
+  };
+  const auto possible_too = [&](std::initializer_list<absl::string_view> functions) {
+    EXPECT_TRUE(matches(LeakKind::kReachable, functions));
+    EXPECT_FALSE(matches(LeakKind::kDefinite, functions));
+    return matches(LeakKind::kPossible, functions);
+  };
+  EXPECT_TRUE(possible_too({"tsearch", "__gconv_find_shlib", "find_module", "__gconv_open"}));
+  EXPECT_FALSE(possible_too({"__gconv_open", "iconv_open"}));
+  EXPECT_TRUE(possible_too({"tsearch", "__dcigettext", "strerror_l"}));
+  EXPECT_TRUE(possible_too({"_nl_load_domain", "_nl_find_domain", "__dcigettext"}));
+  EXPECT_TRUE(possible_too({"tsearch", "__nss_lookup_function", "gaih_inet", "getaddrinfo"}));
+  EXPECT_TRUE(possible_too({"__pthread_attr_copy", "pthread_setattr_default_np"}));
+  EXPECT_FALSE(
+      matches(LeakKind::kReachable, {"__pthread_attr_extension", "pthread_attr_setaffinity_np"}));
+  EXPECT_FALSE(possible_too({"getmntent"}));
+  EXPECT_FALSE(possible_too({"allocate", "__libc_allocate_once_slow", "getmntent"}));
+  EXPECT_FALSE(possible_too({"fcvt"}));
+  EXPECT_FALSE(possible_too({"fstab_init", "setfsent"}));
+  EXPECT_FALSE(possible_too({"getfsent"}));
+  EXPECT_FALSE(
+      matches(LeakKind::kReachable, {"__fopen_internal", "setmntent", "fstab_init", "setfsent"}))
+      << "a stream that endfsent() was not called for";
+}
+
+TEST(RuntimeSuppressionsTest, WhatGObjectMakesWhenItIsLoaded) {
+  const std::string loader = "/lib64/ld-linux-x86-64.so.2";
+  Suppressions suppressions;
+  suppressions.AddBuiltIn();
+  const auto matches = [&](LeakKind kind, std::initializer_list<Frame> frames,
+                           AllocFunction function = AllocFunction::kCalloc) {
+    return suppressions.Match(kind, Frames(frames).Seen(function)) != nullptr;
+  };
+  const Frame make = Named("g_malloc0", "", "/usr/lib/libglib-2.0.so.0");
+  const Frame glib = Named("", "", "/usr/lib/libglib-2.0.so.0");
+  const Frame gobject = Named("", "", "/usr/lib/libgobject-2.0.so.0");
+  for (const Frame& load : {Named("call_init", "", loader), Named("", "", loader)}) {
+    for (const LeakKind kind : {LeakKind::kPossible, LeakKind::kReachable}) {
+      EXPECT_TRUE(matches(kind, {make, gobject, gobject, load}));
+      EXPECT_TRUE(matches(kind, {gobject, load}, AllocFunction::kPosixMemalign));
+    }
+    EXPECT_FALSE(matches(LeakKind::kDefinite, {make, gobject, gobject, load}));
+    EXPECT_TRUE(matches(LeakKind::kReachable, {make, glib, load}));
+    EXPECT_FALSE(matches(LeakKind::kPossible, {make, glib, load}));
+    // What others make when they are loaded, by whatever function of it.
+    const Frame plugin = Named("plug_init", "", "/usr/lib/libplug.so");
+    EXPECT_FALSE(matches(LeakKind::kReachable, {make, gobject, plugin, load}));
+    EXPECT_FALSE(matches(LeakKind::kReachable, {make, plugin, load}));
+  }
+  EXPECT_FALSE(matches(LeakKind::kReachable, {make, gobject, Main()}));
+}
+
 // memtrace report leaves out of its list what memtrace check does not fail for.
 TEST(RuntimeSuppressionsTest, ReportMarksWhatIsPossiblyLostByThem) {
   MadeUp made_up;
