@@ -12,6 +12,9 @@
 namespace memtrace {
 namespace {
 
+// Starts the services of other users, and is nobody's to trace.
+constexpr int kInit = 1;
+
 bool IsTerminal(int fd) {
   char settings[256];  // larger than any struct termios
   return !sys::Failed(sys::Call(SYS_ioctl, fd, TCGETS, reinterpret_cast<long>(settings)));
@@ -20,10 +23,13 @@ bool IsTerminal(int fd) {
 }  // namespace
 
 Parent LookAtParent() {
+  const int parent = sys::Getppid();
   Text<32> path;
-  path << "/proc/" << sys::Getppid() << "/maps";
+  path << "/proc/" << parent << "/maps";
   const ProcFile maps(path.c_str(), 4 << 20);
-  if (maps.error() == -EACCES || maps.error() == -EPERM) return Parent::kHidden;
+  if (maps.error() == -EACCES || maps.error() == -EPERM) {
+    return parent == kInit ? Parent::kNotTraced : Parent::kHidden;
+  }
   return maps.text().find("/libmemtrace.so") != std::string_view::npos ? Parent::kTraced
                                                                        : Parent::kNotTraced;
 }

@@ -18,7 +18,7 @@ Parent LookAtParent();
 
 // Whether to say on standard error what went wrong. The first process of a tree may: the standard
 // error of its children may be read or compared by somebody. Where it is not known whether this is
-// the first, only a terminal is told.
+// the first, only a terminal is told. A service of another user's that init started is the first.
 bool MaySay();
 
 }  // namespace memtrace

@@ -47,6 +47,7 @@ using format::ScanRegionUse;
 using format::ScanTag;
 using format::ScanThreadState;
 
+constexpr std::string_view kNoMemory = "no memory for the scan";  // as reports tell it
 constexpr size_t kPiece = 256 << 10;  // read at a time
 
 uint64_t Nanoseconds(clockid_t clock) {
@@ -455,7 +456,7 @@ bool MemoryScanner::Run() {
                            arena_.Allocate(ScanWriter::kBytes)};
   if (buffers[0] == nullptr || buffers[1] == nullptr) {
     WriteFailedScan(job_.number, job_.reason, job_.label, job_.show, job_.ticks,
-                    "no memory for the scan");
+                    kNoMemory);
     return false;
   }
   ScanWriter::CountIn(job_.progress->blocks);
@@ -470,6 +471,10 @@ bool MemoryScanner::Run() {
   WriteBegin();
   // The large tables come after: they are not in it.
   if (!mappings_.Read()) {
+    if (arena_.failed()) {
+      Fail(kNoMemory);
+      return false;
+    }
     Text<128> why;
     why << "/proc/self/maps cannot be read";
     if (mappings_.error() != 0) why << ": " << ErrorText(mappings_.error());
@@ -479,7 +484,7 @@ bool MemoryScanner::Run() {
     return false;
   }
   if (!Prepare()) {
-    Fail("no memory for the scan");
+    Fail(kNoMemory);
     return false;
   }
   WriteThreads();
@@ -511,7 +516,10 @@ bool ScanMemory(const ScanJob& job) {
   // Large: not on the stack of the program.
   ScanArena memory;
   void* const place = memory.Allocate(sizeof(MemoryScanner));
-  if (place == nullptr) return false;
+  if (place == nullptr) {
+    WriteFailedScan(job.number, job.reason, job.label, job.show, job.ticks, kNoMemory);
+    return false;
+  }
   auto* const scanner = new (place) MemoryScanner(job);
   const bool done = scanner->Run();
   scanner->~MemoryScanner();

@@ -94,5 +94,34 @@ int main(void) {
   }
 }
 
+// Between the least that a program needs and what the scan does, each place where it asks for memory
+// is the one that gets none.
+TEST(HostCallsTest, WithoutMemoryForTheScanThatIsTheReason) {
+  TempDir directory;
+  const std::string program = Compile(directory, "limited", R"(#include <stdlib.h>
+#include <sys/resource.h>
+static void* volatile lost;
+int main(int argc, char** argv) {
+  const rlim_t bytes = strtoul(argv[1], NULL, 0);
+  const struct rlimit limit = {bytes, bytes};
+  lost = malloc(31);
+  return argc != 2 || setrlimit(RLIMIT_DATA, &limit) != 0;
+})");
+  size_t failed = 0, done = 0;
+  for (uint64_t bytes = 2'000'000; bytes <= 6'000'000; bytes += 100'000) {
+    const Result run = RunCommand(
+        Traced({.arguments = {program, std::to_string(bytes)}}, directory.path()));
+    ASSERT_EQ(run.Outcome(), "exit 0") << bytes << run.err;
+    const Json report = Report(TraceOf(directory.path(), "limited", run.pid));
+    ASSERT_EQ(report.at("leak_scans").size(), 1u) << bytes;
+    const Json& scan = report.at("leak_scans").back();
+    ++(scan.at("state") == "done" ? done : failed);
+    if (scan.at("state") == "done") continue;
+    EXPECT_EQ(scan.at("failure"), "no memory for the scan") << bytes;
+  }
+  EXPECT_GT(failed, 0u);
+  EXPECT_GT(done, 0u);
+}
+
 }  // namespace
 }  // namespace memtrace::e2e
