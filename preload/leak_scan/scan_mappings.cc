@@ -3,8 +3,7 @@
 #include <dlfcn.h>
 #include <sys/mman.h>
 
-#include "preload/leak_scan/heap_territory.h"
-#include "preload/leak_scan/program_mappings.h"
+#include "preload/leak_scan/block_places.h"
 #include "preload/leak_scan/scan_words.h"
 #include "preload/own_proc.h"
 #include "preload/proc_text.h"
@@ -28,11 +27,10 @@ bool IsDevice(std::string_view path) {
 // it is a root, it is.
 bool MayHaveBlocks(const ScanMapping& mapping) {
   if (mapping.end > kAddresses) return false;
-  constexpr uintptr_t kGranule = ProgramMappings::kGranule;
-  for (uintptr_t at = mapping.begin; at < mapping.end; at = Down(at, kGranule) + kGranule) {
-    if (!g_program_mappings.Has(at) || g_heap_territory.Has(at)) return true;
-  }
-  return false;
+  bool may = false;
+  ForEachBlockPlace(mapping.begin, mapping.end,
+                    [&](uintptr_t begin, uintptr_t end) { may |= begin < end; });
+  return may;
 }
 
 bool HasRootRegion(const ScanMapping& mapping) {

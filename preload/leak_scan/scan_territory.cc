@@ -2,14 +2,26 @@
 
 #include <sys/mman.h>
 
+#include "preload/leak_scan/block_places.h"
 #include "preload/leak_scan/heap_territory.h"
-#include "preload/leak_scan/program_mappings.h"
 #include "preload/process.h"
 
 namespace memtrace {
 
 using format::ScanRegionKind;
 using format::ScanTag;
+
+namespace {
+
+constexpr size_t kPieceWords = kPage / kWord;  // of ScanTerritory::Part::pieces
+
+// visit(i) for each bit of a word of bits, ascending.
+template <typename Visit>
+void ForEachBit(uint64_t bits, Visit visit) {
+  for (; bits != 0; bits &= bits - 1) visit(static_cast<size_t>(__builtin_ctzll(bits)));
+}
+
+}  // namespace
 
 void ScanTerritory::Add(uintptr_t begin, uintptr_t end) {
   if (begin >= end || end > kAddresses) return;
@@ -19,21 +31,12 @@ void ScanTerritory::Add(uintptr_t begin, uintptr_t end) {
   }
 }
 
-// libc's allocator has blocks anywhere in it but where the program mapped it, and there only other
-// allocators have, and pools.
-void ScanTerritory::AddAnonymous(uintptr_t begin, uintptr_t end) {
-  constexpr uintptr_t kGranule = ProgramMappings::kGranule;
-  uintptr_t from = begin;
-  for (uintptr_t at = begin; at < end; at = Down(at, kGranule) + kGranule) {
-    if (!g_program_mappings.Has(at) || g_heap_territory.Has(at)) continue;
-    Add(from, at);
-    from = Down(at, kGranule) + kGranule;
-  }
-  Add(from, end);
-}
-
 size_t ScanTerritory::WordsOf(const Part& part) {
   return (part.end - part.begin) / kWord / 64 + 2;
+}
+
+size_t ScanTerritory::PieceWordsOf(const Part& part) {
+  return WordsOf(part) / kPieceWords / 64 + 1;
 }
 
 size_t ScanTerritory::LoadedWordsOf(const Part& part) {
@@ -63,7 +66,8 @@ bool ScanTerritory::Find(const ScanMappings& mappings) {
     if (mapping.kind == ScanRegionKind::kHeap) {
       Add(mapping.begin, mapping.end);
     } else if (mapping.kind == ScanRegionKind::kAnonymous) {
-      AddAnonymous(mapping.begin, mapping.end);
+      ForEachBlockPlace(mapping.begin, mapping.end,
+                        [this](uintptr_t begin, uintptr_t end) { Add(begin, end); });
     } else if (mapping.kind != ScanRegionKind::kRelro) {
       g_heap_territory.ForEach(mapping.begin, mapping.end, [&](uintptr_t begin, uintptr_t end) {
         Add(begin, end);
@@ -71,12 +75,16 @@ bool ScanTerritory::Find(const ScanMappings& mappings) {
     }
   }
   size_t words = 1;
-  for (size_t i = 0; i < parts_.size(); ++i) words += WordsOf(parts_[i]) + LoadedWordsOf(parts_[i]);
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    words += WordsOf(parts_[i]) + PieceWordsOf(parts_[i]) + LoadedWordsOf(parts_[i]);
+  }
   auto* next = arena_.Array<uint64_t>(words);
   if (next == nullptr) return false;
   for (size_t i = 0; i < parts_.size(); ++i) {
     parts_[i].words = next;
     next += WordsOf(parts_[i]);
+    parts_[i].pieces = next;
+    next += PieceWordsOf(parts_[i]);
     parts_[i].loaded = next;
     next += LoadedWordsOf(parts_[i]);
   }
@@ -127,9 +135,28 @@ void ScanTerritory::MarkTarget(uint64_t value, Part& part) {
   if (value % kWord != 0) return;
   if (g_process.allocator_is_glibc && !g_heap_territory.used() && value % 16 != 8) return;
   const uint64_t word = (value - Down(part.begin, kWord)) / kWord;
-  part.words[word / 64] |= uint64_t{1} << (word % 64);
-  if (word / 64 < part.first) part.first = word / 64;
-  if (word / 64 > part.last) part.last = word / 64;
+  uint64_t& bits = part.words[word / 64];
+  if (bits == 0) {
+    const size_t piece = word / 64 / kPieceWords;
+    part.pieces[piece / 64] |= uint64_t{1} << (piece % 64);
+  }
+  bits |= uint64_t{1} << (word % 64);
+}
+
+// visit(place) for each word of the part that something points to, ascending.
+template <typename Visit>
+void ScanTerritory::ForEachMarked(const Part& part, Visit visit) {
+  for (size_t i = 0; i < PieceWordsOf(part); ++i) {
+    ForEachBit(part.pieces[i], [&](size_t bit) {
+      const size_t first = (i * 64 + bit) * kPieceWords;
+      const size_t end = first + kPieceWords < WordsOf(part) ? first + kPieceWords : WordsOf(part);
+      for (size_t word = first; word < end; ++word) {
+        ForEachBit(part.words[word], [&](size_t at) {
+          visit(Down(part.begin, kWord) + (word * 64 + at) * kWord);
+        });
+      }
+    });
+  }
 }
 
 void ScanTerritory::WriteTargets(ScanWriter& out) const {
@@ -137,38 +164,34 @@ void ScanTerritory::WriteTargets(ScanWriter& out) const {
   uintptr_t last = 0;
   for (size_t i = 0; i < parts_.size(); ++i) {
     const Part& part = parts_[i];
-    for (size_t w = part.first; w <= part.last; ++w) {
-      for (uint64_t bits = part.words[w]; bits != 0; bits &= bits - 1) {
-        const uintptr_t place =
-            part.begin + (w * 64 + static_cast<size_t>(__builtin_ctzll(bits))) * kWord;
-        if (place < part.begin + kWord || place >= part.end) continue;
-        if (!WasLoaded(part, place - kWord)) continue;
-        const uint64_t before = Load(place - kWord);
-        const bool more = place >= part.begin + 3 * kWord && WasLoaded(part, place - 3 * kWord);
-        const uint64_t length = more ? Load(place - 3 * kWord) : 1;
-        const uint64_t capacity = more ? Load(place - 2 * kWord) : 0;
-        const bool string = length <= capacity && capacity < uint64_t{1} << 40;
-        if ((before == 0 || before >= kAddresses) && !string) continue;
-        if (open && !out.HasRoom()) {
-          out.End();
-          open = false;
-        }
-        if (!open) {
-          out.Begin(ScanTag::kTargets);
-          open = true;
-          last = 0;
-        }
-        format::RecordEncoder& record = out.encoder();
-        record.Number(place - last);
-        record.Number(before);
-        record.Number(string);
-        if (string) {
-          record.Number(length);
-          record.Number(capacity);
-        }
-        last = place;
+    ForEachMarked(part, [&](uintptr_t place) {
+      if (place < part.begin + kWord || place >= part.end) return;
+      if (!WasLoaded(part, place - kWord)) return;
+      const uint64_t before = Load(place - kWord);
+      const bool more = place >= part.begin + 3 * kWord && WasLoaded(part, place - 3 * kWord);
+      const uint64_t length = more ? Load(place - 3 * kWord) : 1;
+      const uint64_t capacity = more ? Load(place - 2 * kWord) : 0;
+      const bool string = length <= capacity && capacity < uint64_t{1} << 40;
+      if ((before == 0 || before >= kAddresses) && !string) return;
+      if (open && !out.HasRoom()) {
+        out.End();
+        open = false;
       }
-    }
+      if (!open) {
+        out.Begin(ScanTag::kTargets);
+        open = true;
+        last = 0;
+      }
+      format::RecordEncoder& record = out.encoder();
+      record.Number(place - last);
+      record.Number(before);
+      record.Number(string);
+      if (string) {
+        record.Number(length);
+        record.Number(capacity);
+      }
+      last = place;
+    });
   }
   if (open) out.End();
 }

@@ -3,6 +3,9 @@
 // A value is looked up in two steps: a byte for each MiB of the address space (where there is no
 // room for 128 MiB of these, for each 64 MiB), which for nearly all values that are no pointers
 // says no, then the list.
+//
+// The bits for the words of a TiB are 16 GiB, and take seconds to be looked through: only pieces of
+// them are that have any.
 
 #ifndef MEMTRACE_PRELOAD_LEAK_SCAN_SCAN_TERRITORY_H_
 #define MEMTRACE_PRELOAD_LEAK_SCAN_SCAN_TERRITORY_H_
@@ -54,20 +57,22 @@ class ScanTerritory {
  private:
   struct Part {
     uintptr_t begin, end;
-    uint64_t* words = nullptr;  // a bit for each word of it that something points to
-    size_t first = SIZE_MAX, last = 0;  // of `words`, what has bits
+    uint64_t* words = nullptr;   // a bit for each word of it that something points to
+    uint64_t* pieces = nullptr;  // a bit for each piece of `words` that has bits, 4 KiB each
     uint64_t* loaded = nullptr;  // a bit for each page of it that was
   };
 
   void Add(uintptr_t begin, uintptr_t end);
-  void AddAnonymous(uintptr_t begin, uintptr_t end);
   static size_t WordsOf(const Part& part);
+  static size_t PieceWordsOf(const Part& part);
   static size_t LoadedWordsOf(const Part& part);
   // The first that ends behind `value`.
   size_t FirstBehind(uint64_t value) const;
   Part* Find(uint64_t value);
   static bool WasLoaded(const Part& part, uintptr_t address);
   static void MarkTarget(uint64_t value, Part& part);
+  template <typename Visit>
+  static void ForEachMarked(const Part& part, Visit visit);
 
   bool MakeFlags();
 

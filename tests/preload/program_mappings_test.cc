@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <random>
 #include <set>
 
+#include "preload/leak_scan/block_places.h"
 #include "preload/leak_scan/heap_territory.h"
 #include "preload/own_memory.h"
 
@@ -169,6 +171,35 @@ TEST(HeapTerritoryTest, ManyTebibytesTakeLittleMemory) {
   size_t stretches = 0;
   territory->ForEach(0, uintptr_t{1} << 47, [&](uintptr_t, uintptr_t) { ++stretches; });
   EXPECT_EQ(stretches, 2u);
+}
+
+// Everything but the granules that the program mapped and that have no block.
+TEST(BlockPlacesTest, AreAllButWhatTheProgramKeepsForItself) {
+  constexpr uintptr_t kFar = kBase + (uintptr_t{1} << 36), kCount = 64;
+  g_program_mappings.NoteMmap(kFar + 2 * kGranule, 20 * kGranule, kAnonymous);
+  g_program_mappings.NoteMmap(kFar + 30 * kGranule, 34 * kGranule, kAnonymous);
+  for (const uintptr_t granule : {1, 2, 7, 8, 21, 22, 40, 63}) {
+    g_heap_territory.Note(kFar + granule * kGranule, 16);
+  }
+  for (const uintptr_t cut : {0, 1, 2, 3, 7, 8, 9, 21, 22, 29, 30, 40}) {
+    const uintptr_t begin = kFar + cut * kGranule + 4096;
+    const uintptr_t end = kFar + (kCount - cut / 2) * kGranule - 4096;
+    std::map<uintptr_t, uintptr_t> expected, found;
+    for (uintptr_t at = begin; at < end; at = at / kGranule * kGranule + kGranule) {
+      if (g_program_mappings.Has(at) && !g_heap_territory.Has(at)) continue;
+      const uintptr_t next = std::min(at / kGranule * kGranule + kGranule, end);
+      if (!expected.empty() && expected.rbegin()->second == at) {
+        expected.rbegin()->second = next;
+      } else {
+        expected[at] = next;
+      }
+    }
+    ForEachBlockPlace(begin, end, [&](uintptr_t from, uintptr_t to) {
+      if (from < to) found[from] = to;
+    });
+    EXPECT_EQ(found, expected) << cut;
+  }
+  g_program_mappings.Forget(kFar, kCount * kGranule);
 }
 
 }  // namespace

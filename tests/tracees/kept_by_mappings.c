@@ -72,19 +72,40 @@ static int Sparse(void) {
   return 0;
 }
 
-// As of a sanitizer's shadow, or a collector's heap. Before Linux 6.7 each page that is not there is asked about.
-static int Tebibytes(void) {
+enum { kTebibytes = 16 };
+static const size_t kTebibyte = (size_t)1 << 40;
+
+// As a sanitizer's shadow, or a collector's heap. NULL: not here. Before Linux 6.7 each page that
+// is not there is asked about.
+static char* MapTebibytes(void) {
   struct utsname kernel;
   int major = 0, minor = 0;
   if (uname(&kernel) != 0 || sscanf(kernel.release, "%d.%d", &major, &minor) != 2 || major < 6 || (major == 6 && minor < 7))
-    return 77;
-  const size_t tebibyte = (size_t)1 << 40, count = 16;
-  char* const sparse = mmap(NULL, count * tebibyte, PROT_READ | PROT_WRITE,
+    return NULL;
+  char* const sparse = mmap(NULL, kTebibytes * kTebibyte, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (sparse == MAP_FAILED) return 77;
+  return sparse == MAP_FAILED ? NULL : sparse;
+}
+
+static int Tebibytes(void) {
+  char* const sparse = MapTebibytes();
+  if (sparse == NULL) return 77;
   *(void**)sparse = Block("reachable");
-  *(void**)(sparse + 7 * tebibyte + 35 * kPage) = Block("reachable");
-  *(void**)(sparse + count * tebibyte - kPage) = Block("reachable");
+  *(void**)(sparse + 7 * kTebibyte + 35 * kPage) = Block("reachable");
+  *(void**)(sparse + kTebibytes * kTebibyte - kPage) = Block("reachable");
+  Lose();
+  return 0;
+}
+
+// As of a sanitizer's tables: nothing but two words far from each other is pointed to.
+static int TebibyteEnds(void) {
+  char* const sparse = MapTebibytes();
+  if (sparse == NULL) return 77;
+  static char* volatile ends[2];
+  ends[0] = sparse + sizeof(void*);
+  ends[1] = sparse + kTebibytes * kTebibyte - sizeof(void*);
+  *(void**)sparse = Block("reachable");
+  *(void**)(ends[1] - sizeof(void*)) = Block("reachable");
   Lose();
   return 0;
 }
@@ -309,6 +330,7 @@ const struct Case kMappingsCases[] = {
     {"sparse", Sparse},
     {"sparse_shared", SparseShared},
     {"tebibytes", Tebibytes},
+    {"tebibyte_ends", TebibyteEnds},
     {"own_heap", OwnHeap},
     {"freed_heap", FreedHeap},
     {"remainder", Remainder},
