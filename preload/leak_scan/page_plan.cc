@@ -26,6 +26,9 @@ struct PageRegion {
   uint64_t begin, end, categories;
 };
 constexpr long kPagemapScan = 0xc0606610;  // _IOWR('f', 16, PagemapScan)
+// Of an entry of /proc/self/pagemap.
+constexpr uint64_t kEntryPresent = uint64_t{1} << 63, kEntrySwapped = uint64_t{1} << 62,
+                   kEntryOfFile = uint64_t{1} << 61, kEntryGuard = uint64_t{1} << 58;
 constexpr uint64_t kScanFile = 1 << 2, kScanPresent = 1 << 3, kScanSwapped = 1 << 4,
                    kScanGuard = 1 << 8;
 static_assert(sizeof(PagemapScan) == 0x60);
@@ -74,6 +77,14 @@ bool PagePlan::Pagemap(uintptr_t begin, size_t pages) {
     done += static_cast<size_t>(bytes) / kWord;
   }
   return true;
+}
+
+// A page that is not in memory may be a guard region, which kernels before 6.14 tell so.
+bool PagePlan::IsThere(uintptr_t address) const {
+  uint64_t entry = 0;
+  return pagemap_ >= 0 &&
+         sys::Pread(pagemap_, &entry, sizeof(entry), address / kPage * kWord) == sizeof(entry) &&
+         (entry & kEntryPresent) != 0 && (entry & kEntryGuard) == 0;
 }
 
 // Linux 6.7: one call that passes over what is not there, without which a reservation of 256
@@ -143,8 +154,6 @@ void PagePlan::TestPages(uintptr_t begin, size_t pages, const ScanMapping& mappi
 // False: there is no pagemap for us.
 bool PagePlan::PlanPrivate(const ScanMapping& mapping, uintptr_t begin, size_t pages,
                            bool* some_swapped) {
-  constexpr uint64_t kPresent = uint64_t{1} << 63, kSwapped = uint64_t{1} << 62,
-                     kOfFile = uint64_t{1} << 61, kIsGuard = uint64_t{1} << 58;
   const bool only_written = mapping.kind == ScanRegionKind::kRelro ||
                             mapping.kind == ScanRegionKind::kModuleData ||
                             mapping.kind == ScanRegionKind::kFile;
@@ -155,13 +164,13 @@ bool PagePlan::PlanPrivate(const ScanMapping& mapping, uintptr_t begin, size_t p
     const size_t count = pages - done < kEntries ? pages - done : kEntries;
     if (!Pagemap(begin + done * kPage, count)) return false;
     for (size_t i = 0; i < count; ++i) {
-      const bool guard = (entries_[i] & kIsGuard) != 0;
-      const bool there = (entries_[i] & (kPresent | kSwapped)) != 0 && !guard;
+      const bool guard = (entries_[i] & kEntryGuard) != 0;
+      const bool there = (entries_[i] & (kEntryPresent | kEntrySwapped)) != 0 && !guard;
       may_have_guards_ |= guard;
-      *some_swapped |= there && (entries_[i] & kPresent) == 0;
-      plan_[done + i] = guard                                                      ? kGuard
-                        : there && !(only_written && (entries_[i] & kOfFile) != 0) ? kRead
-                                                                                   : kAbsent;
+      *some_swapped |= there && (entries_[i] & kEntryPresent) == 0;
+      plan_[done + i] = guard                                                           ? kGuard
+                        : there && !(only_written && (entries_[i] & kEntryOfFile) != 0) ? kRead
+                                                                                        : kAbsent;
     }
     done += count;
   }

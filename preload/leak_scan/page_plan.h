@@ -57,6 +57,9 @@ class PagePlan {
     while (i < end && chunks_[i / kChunk] == 0) i = (i / kChunk + 1) * kChunk;
     return i < end ? i : end;
   }
+  // Whether the page of private memory at this address is there to be loaded; false also where the
+  // kernel does not tell. Of any mapping: the plan is as it was.
+  bool IsThere(uintptr_t address) const;
   // Whether kRead pages can be loaded, for they are the process's own; else they are to be asked
   // for with process_vm_readv.
   bool can_load() const { return can_load_; }

@@ -21,10 +21,19 @@ using format::ScanRegionKind;
 
 namespace {
 
+std::string_view LastNameOf(const ScanMapping& mapping) {
+  return From(mapping.path, mapping.path.rfind('/') + 1);  // npos + 1 is 0
+}
+
 bool IsLibc(const ScanMapping& mapping) {
   if (!mapping.file) return false;
-  const std::string_view name = From(mapping.path, mapping.path.rfind('/') + 1);  // npos + 1 is 0
+  const std::string_view name = LastNameOf(mapping);
   return name.starts_with("libc.so.") || name.starts_with("libc-");
+}
+
+bool IsLoader(const ScanMapping& mapping) {
+  const std::string_view name = LastNameOf(mapping);
+  return name.starts_with("ld-") || name.starts_with("ld.so") || name.starts_with("ld64.so");
 }
 
 }  // namespace
@@ -136,18 +145,36 @@ void ScanCuts::FindStackOfEndedFirstThread() {
   Add(Cut::kDead, mapping->begin, Down(first_frame, kWord));
 }
 
+void ScanCuts::FindStackCache(uintptr_t tid_offset, const PagePlan& pages) {
+  stack_cache_was_looked_for_ = true;
+  for (size_t i = 0; i < mappings_.size(); ++i) {
+    const ScanMapping& mapping = mappings_[i];
+    if (mapping.kind == ScanRegionKind::kModuleData && mapping.part == ScanMapping::Part::kRead &&
+        IsLoader(mapping) && stack_cache_.Find(mapping, tid_offset, pages)) {
+      return;
+    }
+  }
+}
+
+// Whether somebody may ask yet for what the thread returned, which has ended.
+bool ScanCuts::IsWanted(uintptr_t descriptor, uintptr_t readable_end, uintptr_t tid_offset,
+                        const PagePlan& pages) {
+  // Joined: its id is -1, before glibc 2.43. Detached: it is its own joiner, also before.
+  uintptr_t last = descriptor + unwind::kDescriptorBytes;
+  if (last > readable_end) last = readable_end;
+  if (*reinterpret_cast<const int*>(descriptor + tid_offset) == -1) return false;
+  for (uintptr_t at = descriptor + 512; at + kWord <= last; at += kWord) {
+    if (Load(at) == descriptor) return false;
+  }
+  if (!stack_cache_was_looked_for_) FindStackCache(tid_offset, pages);
+  return !stack_cache_.HasDoneWith(descriptor, pages);
+}
+
 // The stack of a thread that has ended: kept by glibc for a thread to come, or until the thread
 // is joined.
 void ScanCuts::FindDeadStack(uintptr_t descriptor, uintptr_t begin, uintptr_t end,
-                             uintptr_t readable_end, uintptr_t tid_offset) {
-  // Joined: its id is -1. Detached: it is its own joiner. Else what it returned is still wanted.
-  uintptr_t last = descriptor + unwind::kDescriptorBytes;
-  if (last > readable_end) last = readable_end;
-  const int tid = *reinterpret_cast<const int*>(descriptor + tid_offset);
-  bool wanted = tid != -1;
-  for (uintptr_t at = descriptor + 512; wanted && at + kWord <= last; at += kWord) {
-    if (Load(at) == descriptor) wanted = false;
-  }
+                             uintptr_t readable_end, uintptr_t tid_offset, const PagePlan& pages) {
+  const bool wanted = IsWanted(descriptor, readable_end, tid_offset, pages);
   // The address of its thread-local blocks stays: they are allocated still.
   constexpr uintptr_t kHeaderBytes = 16;
   Add(Cut::kDead, begin, descriptor);
@@ -194,7 +221,7 @@ void ScanCuts::FindDeadStacks(PagePlan& pages) {
           const PagePlan::State first = pages[(begin - mapping.begin) / kPage];
           if (first != PagePlan::kGuard && first != PagePlan::kUnreadable) continue;
         }
-        FindDeadStack(at, begin, end, end < readable_end ? end : readable_end, tid_offset);
+        FindDeadStack(at, begin, end, end < readable_end ? end : readable_end, tid_offset, pages);
       }
     }
   }

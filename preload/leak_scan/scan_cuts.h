@@ -13,6 +13,7 @@
 #include "preload/leak_scan/scan_job.h"
 #include "preload/leak_scan/scan_mappings.h"
 #include "preload/leak_scan/scan_memory.h"
+#include "preload/leak_scan/stack_cache.h"
 
 namespace memtrace {
 
@@ -27,7 +28,12 @@ struct Cut {
 class ScanCuts {
  public:
   ScanCuts(const ScanJob& job, const ScanMappings& mappings, ScanArena& arena)
-      : job_(job), mappings_(mappings), cuts_(arena), stacks_(arena), serials_(arena) {}
+      : job_(job),
+        mappings_(mappings),
+        cuts_(arena),
+        stacks_(arena),
+        serials_(arena),
+        stack_cache_(mappings, arena) {}
 
   // Finds them all. `scanner`: its memory is no root either, nor is what `arena` has given out
   // until now; `pages` is used.
@@ -74,7 +80,10 @@ class ScanCuts {
   void FindStackOfEndedFirstThread();
   void FindDeadStacks(PagePlan& pages);
   void FindDeadStack(uintptr_t descriptor, uintptr_t begin, uintptr_t end, uintptr_t readable_end,
-                     uintptr_t tid_offset);
+                     uintptr_t tid_offset, const PagePlan& pages);
+  bool IsWanted(uintptr_t descriptor, uintptr_t readable_end, uintptr_t tid_offset,
+                const PagePlan& pages);
+  void FindStackCache(uintptr_t tid_offset, const PagePlan& pages);
   void FindHeaps();
   void FindAllocatorLists();
 
@@ -85,6 +94,8 @@ class ScanCuts {
   ByTid<OwnRange> stacks_;   // of threads that live
   ByTid<uint32_t> serials_;  // as SerialOf() says
   TidSet tasks_;             // the threads that live
+  StackCache stack_cache_;
+  bool stack_cache_was_looked_for_ = false;
 };
 
 }  // namespace memtrace

@@ -233,6 +233,31 @@ static int EndedThreads(void) {
   return 0;
 }
 
+static void* Return(void* kind) { return Block(kind); }
+
+// What a thread returned is wanted until it is joined; of one that was detached it is not. On
+// stacks of libc's and of the program's own.
+static int ReturnedBlocks(void) {
+  const size_t bytes = 64 * kPage;
+  char* const stack = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  mprotect(stack, kPage, PROT_NONE);
+  pthread_attr_t attributes;
+  pthread_t thread;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstack(&attributes, stack, bytes);
+  if (pthread_create(&thread, &attributes, Return, "definite") != 0) return 77;
+  pthread_join(thread, NULL);
+  for (int i = 0; i < 4; ++i) {
+    const int wanted = i == 3;
+    if (pthread_create(&thread, NULL, Return, wanted ? "reachable" : "definite") != 0) return 77;
+    if (i == 0) pthread_join(thread, NULL);
+    if (i == 1) pthread_detach(thread);
+    usleep(50000);
+    if (i == 2) pthread_detach(thread);  // it has ended
+  }
+  return 0;
+}
+
 // Stacks as glibc 2.42 makes them: one mapping of several.
 static int GuardRegions(void) {
   const size_t bytes = 64 * kPage;
@@ -315,6 +340,7 @@ const struct Case kThreadsCases[] = {
     {"kept_signal_stacks", KeptSignalStacks},
     {"freed_signal_stack", FreedSignalStack},
     {"ended_threads", EndedThreads},
+    {"returned_blocks", ReturnedBlocks},
     {"guard_regions", GuardRegions},
     {"hundred_threads", HundredThreads},
     {"stale_below", StaleBelow},
