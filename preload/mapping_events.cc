@@ -28,7 +28,20 @@ uint32_t BeginMappingEvent(ThreadState& state, const CallSite& site) {
 
 void ForgetMappings(uintptr_t begin, size_t bytes) {
   g_program_mappings.Forget(begin, bytes);
+  g_program_edges.Forget(begin, bytes);
   g_allocator_mappings.Forget(begin, bytes);
+}
+
+void NoteMapping(uintptr_t begin, size_t bytes, int flags, const CallSite& site) {
+  g_program_mappings.NoteMmap(begin, bytes, flags);
+  if (g_process.allocator_is_glibc) return;
+  if (site.pc - g_process.other_allocator.begin < g_process.other_allocator.bytes) {
+    g_program_edges.Forget(begin, bytes);
+    g_allocator_mappings.NoteMmap(begin, bytes, flags);
+  } else {
+    g_program_edges.NoteMmap(begin, bytes, flags);
+    g_allocator_mappings.Forget(begin, bytes);
+  }
 }
 
 }  // namespace
@@ -37,13 +50,7 @@ void RecordMmap(void* address, size_t length, int prot, int flags, int fd, uint6
                 const CallSite& site) {
   const Section section(site.cfa);
   if (!section) return;
-  const auto begin = reinterpret_cast<uintptr_t>(address);
-  g_program_mappings.NoteMmap(begin, length, flags);
-  if (site.pc - g_process.other_allocator.begin < g_process.other_allocator.bytes) {
-    g_allocator_mappings.NoteMmap(begin, length, flags);
-  } else {
-    g_allocator_mappings.Forget(begin, length);
-  }
+  NoteMapping(reinterpret_cast<uintptr_t>(address), length, flags, site);
   ThreadState& state = section.state();
   const uint32_t slot = BeginMappingEvent(state, site);
   // The captured stack is in the ring by now: its buffer is free for the name,

@@ -2,9 +2,12 @@
 
 #include <sys/mman.h>
 
+#include "preload/rounding.h"
+
 namespace memtrace {
 
 constinit ProgramMappings g_program_mappings;
+constinit ProgramEdges g_program_edges;
 constinit AllocatorMappings g_allocator_mappings;
 
 template <int kShift>
@@ -33,8 +36,20 @@ bool MappedGranules<kShift>::HasAll(uintptr_t begin, size_t bytes) const {
   return true;
 }
 
+template class MappedGranules<12>;
 template class MappedGranules<16>;
 template class MappedGranules<20>;
+
+void ProgramEdges::NoteMmap(uintptr_t begin, size_t bytes, int flags) {
+  constexpr uintptr_t kGranule = ProgramMappings::kGranule;
+  Forget(begin, bytes);
+  const uintptr_t end = begin + bytes;
+  if (end < begin) return;
+  const uintptr_t first = Up(begin, kGranule), last = Down(end, kGranule);
+  if (first > last) return pages_.NoteMmap(begin, bytes, flags);  // in the midst of one
+  if (begin != first) pages_.NoteMmap(begin, first - begin, flags);
+  if (last != end) pages_.NoteMmap(last, end - last, flags);
+}
 
 KnownRange::KnownRange(const void* address, size_t bytes)
     : begin_(reinterpret_cast<uintptr_t>(address)),

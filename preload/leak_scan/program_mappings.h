@@ -7,6 +7,10 @@
 // not written down by a memory scan. A garbage collector's heap is full of such words:
 // cc1plus has ten million.
 //
+// ProgramEdges: of a mapping of the program's the pages in granules that it has in part. With
+// another allocator than glibc's: blocks may lie in the rest of these, and what the program has
+// there is a root all the same.
+//
 // AllocatorMappings: what another allocator than glibc's mapped. There it keeps its blocks and what
 // it knows of them, addresses of blocks among it: those make no block reachable.
 //
@@ -61,7 +65,22 @@ class MappedGranules {
 using ProgramMappings = MappedGranules<16>;
 using AllocatorMappings = MappedGranules<20>;
 
+class ProgramEdges {
+ public:
+  // As of MappedGranules.
+  void NoteMmap(uintptr_t begin, size_t bytes, int flags);
+  void Forget(uintptr_t begin, size_t bytes) { pages_.Forget(begin, bytes); }
+  template <typename Visit>
+  void ForEach(uintptr_t begin, uintptr_t end, Visit visit) const {
+    pages_.ForEach(begin, end, visit);
+  }
+
+ private:
+  MappedGranules<12> pages_;
+};
+
 extern ProgramMappings g_program_mappings;
+extern ProgramEdges g_program_edges;
 extern AllocatorMappings g_allocator_mappings;
 
 // What is known of a range before a call that may give it up, and forgets it first: where the call

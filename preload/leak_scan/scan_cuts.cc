@@ -230,9 +230,17 @@ void ScanCuts::FindDeadStacks(PagePlan& pages) {
 void ScanCuts::FindHeaps() {
   if (!g_process.allocator_is_glibc) {
     const auto add = [this](uintptr_t begin, uintptr_t end) { Add(Cut::kTerritory, begin, end); };
+    const auto add_but_edges = [add](uintptr_t begin, uintptr_t end) {
+      uintptr_t from = begin;
+      g_program_edges.ForEach(begin, end, [&](uintptr_t edge, uintptr_t edge_end) {
+        add(from, edge);
+        from = edge_end;
+      });
+      add(from, end);
+    };
     for (size_t i = 0; i < mappings_.size(); ++i) {
       if (!mappings_[i].anonymous()) continue;
-      g_heap_territory.ForEach(mappings_[i].begin, mappings_[i].end, add);
+      g_heap_territory.ForEach(mappings_[i].begin, mappings_[i].end, add_but_edges);
       g_allocator_mappings.ForEach(mappings_[i].begin, mappings_[i].end, add);
     }
     return;

@@ -125,6 +125,22 @@ class AllocatorTest : public ::testing::TestWithParam<Allocator> {
     return RunCommand(command);
   }
 
+  void ExpectKeptBesideIt(const Words& arguments) {
+    const std::string library = LibraryOf(GetParam().library);
+    if (library.empty()) GTEST_SKIP() << GetParam().library << " is not installed";
+    const Result run = RunPreloaded("kept_beside_blocks", library, arguments);
+    if (run.exit_status == 77) GTEST_SKIP() << "there is no room beside it";
+    ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+    const Json report = Report(TraceOf(traces_.path(), "kept_beside_blocks", run.pid));
+    bool kept = false;
+    for (const Json& leak : report.at("leaks")) {
+      if (leak.at("bytes") != 5000) continue;
+      EXPECT_EQ(leak.at("kind"), "reachable");
+      kept = true;
+    }
+    EXPECT_TRUE(kept);
+  }
+
   // All that goes through malloc and its kin, with nothing made up about its waste.
   void ExpectAllButItsOwnNames() {
     ExpectCounts(report_, run_.out, "all");
@@ -198,22 +214,10 @@ TEST_P(AllocatorTest, WhatItsOwnBlocksKeepIsKept) {
   EXPECT_THAT(report.at("leak_scans").dump(), HasSubstr("held_by_new"));
 }
 
-// Beside its memory there is the program's own, which is a root.
-TEST_P(AllocatorTest, WhatIsKeptBesideItsMemoryIsKept) {
-  const std::string library = LibraryOf(GetParam().library);
-  if (library.empty()) GTEST_SKIP() << GetParam().library << " is not installed";
-  const Result run = RunPreloaded("kept_beside_blocks", library);
-  if (run.exit_status == 77) GTEST_SKIP() << "there is no room beside it";
-  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
-  const Json report = Report(TraceOf(traces_.path(), "kept_beside_blocks", run.pid));
-  bool kept = false;
-  for (const Json& leak : report.at("leaks")) {
-    if (leak.at("bytes") != 5000) continue;
-    EXPECT_EQ(leak.at("kind"), "reachable");
-    kept = true;
-  }
-  EXPECT_TRUE(kept);
-}
+// Beside its memory there is the program's own, which is a root: also a page of the 64 KiB that are
+// looked at together.
+TEST_P(AllocatorTest, WhatIsKeptBesideItsMemoryIsKept) { ExpectKeptBesideIt({}); }
+TEST_P(AllocatorTest, WhatIsKeptOnAPageBesideItsBlockIsKept) { ExpectKeptBesideIt({"page"}); }
 
 TEST_P(AllocatorTest, Linked) {
   const std::string program = "linked_" + GetParam().name;

@@ -105,8 +105,8 @@ class LeakScanTest : public ::testing::Test {
     EXPECT_GT(expected, 0);
   }
 
-  bool RunAndCheck(const std::string& name) {
-    if (!Run(name)) return false;
+  bool RunAndCheck(const std::string& name, const Environment& environment = {}) {
+    if (!Run(name, environment)) return false;
     Load(TraceOf(directory_.path(), "kept_by", pid_));
     if (scans_.empty()) {
       ADD_FAILURE() << "no scan";

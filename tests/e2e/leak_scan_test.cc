@@ -274,6 +274,13 @@ TEST_F(LeakScanTest, ASparseSharedMappingIsLookedThroughWhereItHasData) {
   EXPECT_LT(raw_.back().done->root_bytes, 16u << 20);
 }
 
+// With huge pages, which the machine need not have, libc's allocator is one of which nothing is known:
+// what lay in the same 64 KiB as a block was no root.
+TEST_F(LeakScanTest, WhatTheProgramMapsBesideLargeBlocks) {
+  RUN_AND_CHECK("beside_blocks");
+  ASSERT_TRUE(RunAndCheck("beside_blocks", {{"GLIBC_TUNABLES", "glibc.malloc.hugetlb=2"}}));
+}
+
 // Two million pointers are read, and not written down.
 TEST_F(LeakScanTest, PointersIntoMemoryOfTheProgramsOwnCostNothing) {
   RUN_AND_CHECK("own_heap");

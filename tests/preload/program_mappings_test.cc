@@ -173,6 +173,44 @@ TEST(HeapTerritoryTest, ManyTebibytesTakeLittleMemory) {
   EXPECT_EQ(stretches, 2u);
 }
 
+TEST(ProgramEdgesTest, ArePagesOfGranulesThatAMappingHasInPart) {
+  constexpr uintptr_t kPage = 4096;
+  auto edges = std::make_unique<ProgramEdges>();
+  const auto found = [&] {
+    std::map<uintptr_t, uintptr_t> found;
+    edges->ForEach(kBase - kGranule, kBase + 100 * kGranule,
+                   [&](uintptr_t begin, uintptr_t end) { found[begin - kBase] = end - kBase; });
+    return found;
+  };
+  using Edges = std::map<uintptr_t, uintptr_t>;
+  edges->NoteMmap(kBase, 4 * kGranule, kAnonymous);
+  EXPECT_EQ(found(), Edges());
+  edges->NoteMmap(kBase + 9 * kGranule - kPage, 3 * kGranule, kAnonymous);
+  const Edges both = {{9 * kGranule - kPage, 9 * kGranule}, {11 * kGranule, 12 * kGranule - kPage}};
+  EXPECT_EQ(found(), both);
+  edges->NoteMmap(kBase + 20 * kGranule + kPage, 2 * kPage, kAnonymous);
+  edges->NoteMmap(kBase + 30 * kGranule, kPage, kAnonymous);
+  edges->NoteMmap(kBase + 41 * kGranule - kPage, kPage, kAnonymous);
+  Edges all = both;
+  all[20 * kGranule + kPage] = 20 * kGranule + 3 * kPage;
+  all[30 * kGranule] = 30 * kGranule + kPage;
+  all[41 * kGranule - kPage] = 41 * kGranule;
+  EXPECT_EQ(found(), all);
+  edges->Forget(kBase + 20 * kGranule, 10 * kGranule + kPage);
+  all.erase(20 * kGranule + kPage);
+  all.erase(30 * kGranule);
+  EXPECT_EQ(found(), all);
+  edges->NoteMmap(kBase + 41 * kGranule - kPage, kPage, MAP_SHARED | MAP_ANONYMOUS);
+  EXPECT_EQ(found(), both);
+  edges->NoteMmap(kBase, 64 * kGranule, kAnonymous);
+  EXPECT_EQ(found(), Edges()) << "granules that it has whole";
+  for (const size_t bytes : {size_t{0}, SIZE_MAX, SIZE_MAX - kBase}) {
+    edges->NoteMmap(kBase + kPage, bytes, kAnonymous);
+  }
+  edges->Forget(0, SIZE_MAX);
+  EXPECT_EQ(found(), Edges());
+}
+
 // Everything but the granules that the program mapped and that have no block.
 TEST(BlockPlacesTest, AreAllButWhatTheProgramKeepsForItself) {
   constexpr uintptr_t kFar = kBase + (uintptr_t{1} << 36), kCount = 64;

@@ -125,6 +125,22 @@ static int SparseShared(void) {
   return open(path, O_RDONLY) >= 0 ? 0 : 77;
 }
 
+// A large block of libc's is a mapping of its own, and lies right beside what the program mapped last.
+static int BesideBlocks(void) {
+  free(malloc(10));
+  for (int i = 0; i < 10; ++i) {
+    void** const mine = mmap(NULL, (i % 2 == 0 ? 1 : 40) * kPage, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mine[0] = Block("reachable");
+    const size_t bytes = ((size_t)3 << 20) + (size_t)i;
+    Expect(bytes, "reachable");
+    mine[1] = malloc(bytes);
+  }
+  CleanStack();
+  Lose();
+  return 0;
+}
+
 // As of a garbage collector: full of pointers into itself.
 static int OwnHeap(void) {
   const size_t count = (16 << 20) / sizeof(void*);
@@ -331,6 +347,7 @@ const struct Case kMappingsCases[] = {
     {"sparse_shared", SparseShared},
     {"tebibytes", Tebibytes},
     {"tebibyte_ends", TebibyteEnds},
+    {"beside_blocks", BesideBlocks},
     {"own_heap", OwnHeap},
     {"freed_heap", FreedHeap},
     {"remainder", Remainder},
