@@ -10,6 +10,7 @@ namespace memtrace::e2e {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(HostCallsTest, LimitsAtBadAddressesAreErrors) {
   ExpectTheSame(R"(#include <errno.h>
@@ -117,7 +118,7 @@ int main(int argc, char** argv) {
     const Json& scan = report.at("leak_scans").back();
     ++(scan.at("state") == "done" ? done : failed);
     if (scan.at("state") == "done") continue;
-    EXPECT_EQ(scan.at("failure"), "no memory for the scan") << bytes;
+    EXPECT_THAT(scan.at("failure").get<std::string>(), StartsWith("no memory")) << bytes;
   }
   EXPECT_GT(failed, 0u);
   EXPECT_GT(done, 0u);
