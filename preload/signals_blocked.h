@@ -34,12 +34,7 @@ inline constinit std::atomic<bool> g_stop_under_way{false};
 class SignalsBlocked {
  public:
   SignalsBlocked() {
-    if (!calls_) return;
-    Mask blocked = ~Mask{0};
-    for (int raised : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS}) {
-      blocked &= ~(Mask{1} << (raised - 1));
-    }
-    Change(SIG_BLOCK, blocked, &before_);
+    if (calls_) Change(SIG_BLOCK, AllButRaised(), &before_);
   }
   ~SignalsBlocked() {
     if (!calls_) return;
@@ -52,6 +47,14 @@ class SignalsBlocked {
 
   using Mask = uint64_t;  // the kernel's sigset_t
   static constexpr Mask kOfLibc = Mask{3} << 31;  // SIGCANCEL and SIGSETXID, 32 and 33
+  // What is blocked: all but what a fault or a filter raises.
+  static constexpr Mask AllButRaised() {
+    Mask blocked = ~Mask{0};
+    for (int raised : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS}) {
+      blocked &= ~(Mask{1} << (raised - 1));
+    }
+    return blocked;
+  }
 
   // Other calls may be made for as long: what an OtherCalls says.
   explicit operator bool() const { return static_cast<bool>(calls_); }

@@ -1,13 +1,14 @@
 // InterruptedCall: the call of the kernel that our signal ended, made once more.
 //
 // Many calls fail with EINTR when a handler has run, with SA_RESTART too: poll, epoll_wait,
-// nanosleep, pause. Others return what they have done so far. Programs that handle no signals need
-// not expect it. What the call was is known from /proc, where the thread was seen in it before it
-// was sent the signal, or from the instruction in front. What was done in part, or has a timeout
-// that the kernel does not shorten, is gone on with in the handler (partial_transfer.h,
-// timed_wait.h). Where that cannot be, the timeout begins anew, and a sleep that is interrupted
-// again and again takes thrice as long at most. Where a signal of the program's is pending as well,
-// the result is right and stays.
+// nanosleep, pause. Others return what they have done so far. Programs that handle no signals
+// need not expect it. What the call was is known from /proc, where the thread was seen in it
+// before it was sent the signal (by `memtrace leaks`, if it sent that: format/leak_signal.h), or
+// from the instruction in front. What was done in part, or has a timeout that the kernel does not
+// shorten, is gone on with in the handler (partial_transfer.h, timed_wait.h). Where that cannot
+// be, the timeout begins anew, and a sleep that is interrupted again and again takes thrice as
+// long at most. Where a signal of the program's is pending as well, the result is right and
+// stays.
 
 #ifndef MEMTRACE_PRELOAD_LEAK_SCAN_INTERRUPTED_CALL_H_
 #define MEMTRACE_PRELOAD_LEAK_SCAN_INTERRUPTED_CALL_H_

@@ -5,14 +5,18 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <new>
 
+#include "format/leak_signal.h"
 #include "preload/allowed_calls.h"
 #include "preload/alternate_stacks.h"
 #include "preload/bootstrap_arena.h"
 #include "preload/clock.h"
 #include "preload/leak_scan/beginning.h"
+#include "preload/leak_scan/call_again.h"
 #include "preload/leak_scan/exit_call.h"
+#include "preload/leak_scan/interrupted_call.h"
 #include "preload/leak_scan/kept_from_forks.h"
 #include "preload/leak_scan/scan_copy.h"
 #include "preload/leak_scan/scan_job.h"
@@ -435,11 +439,27 @@ bool IsScanRequested() {
 
 namespace {
 
-void OnLeakSignal(int, siginfo_t*, void* context) {
-  if (g_switch.recording.load(std::memory_order_relaxed) == 0 || !IsScanRequested()) return;
-  const Section section;
-  const SignalsBlocked no_handler;
-  if (section) AnswerScanRequest(section.state(), ~no_handler.before(), context);
+// In which call the thread was seen by who sent it the signal.
+SeenCall CallSeenBySender(const siginfo_t* info, const void* context) {
+  if (info->si_code != SI_QUEUE) return {};
+  const uintptr_t stack_pointer = arch::UcontextRegister(context, arch::kRsp);
+  const uintptr_t pc = arch::UcontextPc(context);
+  const auto value = reinterpret_cast<uintptr_t>(info->si_value.sival_ptr);
+  const long call = format::LeakSignalCall(value, stack_pointer, pc);
+  return call < 0 ? SeenCall{} : SeenCall{call, stack_pointer, pc};
+}
+
+// All signals are blocked, from the handler's first instruction on: one of the program's that came
+// before the call is made again would have ended the call, and be over.
+void OnLeakSignal(int, siginfo_t* info, void* context) {
+  if (g_switch.recording.load(std::memory_order_relaxed) != 0 && IsScanRequested()) {
+    uint64_t blocked = 0;  // in a CallAgain() all that may be: no signal is known to be free then
+    memcpy(&blocked, MaskOf(context), sizeof(blocked));
+    const Section section;
+    if (section) AnswerScanRequest(section.state(), ~blocked, context);
+  }
+  // Not in the section: handlers of the program that come while it waits are recorded as ever.
+  if (MayCall()) MakeInterruptedCallAgain(context, CallSeenBySender(info, context));
 }
 
 }  // namespace
@@ -477,6 +497,7 @@ void PrepareLeakSignal() {
   action.flags = SA_SIGINFO | SA_RESTART | arch::kHasRestorer;
   if (AlternateStacksAreOfUse()) action.flags |= SA_ONSTACK;
   action.restorer = &memtrace_signal_restorer;
+  action.mask = SignalsBlocked::AllButRaised();
   sys::Call(SYS_rt_sigaction, signal, reinterpret_cast<long>(&action), 0, sizeof(uint64_t));
 }
 

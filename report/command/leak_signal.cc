@@ -1,5 +1,6 @@
 #include "report/command/leak_signal.h"
 
+#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "format/leak_signal.h"
 #include "report/command/process_status.h"
 
 namespace memtrace::report {
@@ -41,11 +43,35 @@ int NumberOf(int pid, const format::StatusArea& area) {
   return number <= 64 ? static_cast<int>(number) : 0;
 }
 
-// While it waits its mask does not show what it waits for.
-bool WaitsForSignals(const std::string& task) {
-  std::ifstream call(absl::StrCat(task, "/syscall"));
-  long number = -1;
-  return call >> number && number == SYS_rt_sigtimedwait;
+// The call of the kernel that a thread waits in.
+struct WaitingCall {
+  long number = -1;    // -1: in none, or it may not be looked at
+  uint64_t value = 0;  // of format/leak_signal.h
+};
+
+WaitingCall CallOf(const std::string& task) {
+  std::ifstream file(absl::StrCat(task, "/syscall"));
+  WaitingCall call;
+  if (!(file >> call.number)) return {};
+  std::string last, one_before;
+  for (std::string word; file >> word; last = word) one_before = last;
+  uint64_t stack_pointer = 0, pc = 0;
+  if (absl::SimpleHexAtoi(one_before, &stack_pointer) && absl::SimpleHexAtoi(last, &pc)) {
+    call.value = format::LeakSignalValue(call.number, stack_pointer, pc);
+  }
+  return call;
+}
+
+// With the call, if the kernel takes one more of the queue's signals.
+bool Send(int pid, int thread, int number, const WaitingCall& call) {
+  siginfo_t info = {};
+  info.si_signo = number;
+  info.si_code = SI_QUEUE;
+  info.si_pid = getpid();
+  info.si_uid = getuid();
+  info.si_value.sival_ptr = reinterpret_cast<void*>(static_cast<uintptr_t>(call.value));
+  return syscall(SYS_rt_tgsigqueueinfo, pid, thread, number, &info) == 0 ||
+         syscall(SYS_tgkill, pid, thread, number) == 0;
 }
 
 }  // namespace
@@ -56,11 +82,11 @@ LeakSignal SendLeakSignal(int pid, const format::StatusArea& area) {
   signal.has_handler = IsInMask(absl::StrCat("/proc/", pid), "SigCgt:", signal.number);
   if (!signal.has_handler) return signal;
   for (const ThreadTask& thread : ThreadsOf(pid)) {
-    if (ThreadHasEnded(thread.task) || IsInMask(thread.task, "SigBlk:", signal.number) ||
-        WaitsForSignals(thread.task)) {
-      continue;
-    }
-    if (syscall(SYS_tgkill, pid, thread.id, signal.number) != 0) continue;
+    if (ThreadHasEnded(thread.task) || IsInMask(thread.task, "SigBlk:", signal.number)) continue;
+    // While it waits for signals its mask does not show which.
+    const WaitingCall call = CallOf(thread.task);
+    if (call.number == SYS_rt_sigtimedwait) continue;
+    if (!Send(pid, thread.id, signal.number, call)) continue;
     signal.sent = true;
     break;
   }

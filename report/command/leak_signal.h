@@ -3,7 +3,8 @@
 //
 // The signal goes to one thread, and only to one whose handler will run: a thread that waits for
 // signals by sigwait() would take it for one of the program's, and one that all threads block would
-// stay pending for whoever unblocks it.
+// stay pending for whoever unblocks it. It takes along which call of the kernel the thread was seen
+// in, which its handler makes again (format/leak_signal.h).
 
 #ifndef MEMTRACE_REPORT_COMMAND_LEAK_SIGNAL_H_
 #define MEMTRACE_REPORT_COMMAND_LEAK_SIGNAL_H_

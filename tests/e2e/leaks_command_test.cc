@@ -370,6 +370,83 @@ TEST_F(LeakScanTest, NoCallOfTheProgramEndsBecauseOfAScan) {
   EXPECT_EQ(scans_.size(), 3u) << "two that were asked for, and that at the exit";
 }
 
+// Nor because of the signal that wakes an idle one. What would have ended the call does, also while
+// our handler goes on with it. syscall() has the number of its call nowhere near.
+TEST_F(LeakScanTest, NoCallOfTheProgramEndsBecauseOfTheLeakSignal) {
+  const std::string program = Compile(directory_, "waits_idle", R"(#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+static void OnSignal(int number) { (void)number; }
+int main(int argc, char** argv) {
+  const struct timespec time = {1000, 0}, short_time = {3, 0};
+  struct epoll_event event;
+  struct sigaction action;
+  struct timespec began, ended;
+  const int queue = epoll_create1(0);
+  const char* const call = argv[argc - 1];
+  long result = 0;
+  free(malloc(100));
+  memset(&action, 0, sizeof(action));
+  action.sa_handler = OnSignal;
+  sigaction(SIGUSR1, &action, NULL);
+  clock_gettime(CLOCK_MONOTONIC, &began);
+  write(1, "ready\n", 6);
+  errno = 0;
+  if (!strcmp(call, "poll")) result = poll(NULL, 0, 1000000);
+  if (!strcmp(call, "poll for ever")) result = poll(NULL, 0, -1);
+  if (!strcmp(call, "epoll_wait")) result = epoll_wait(queue, &event, 1, 1000000);
+  if (!strcmp(call, "nanosleep")) result = nanosleep(&time, NULL);
+  if (!strcmp(call, "sleep")) result = sleep(1000) > 0;
+  if (!strcmp(call, "pause")) result = pause();
+  if (!strcmp(call, "syscall")) result = syscall(SYS_poll, NULL, 0, 1000000);
+  if (!strcmp(call, "in time")) result = nanosleep(&short_time, NULL);
+  const int error = errno;
+  clock_gettime(CLOCK_MONOTONIC, &ended);
+  printf("%s %ld %s\n", call, result, strerror(error));
+  return ended.tv_sec - began.tv_sec < 2;
+})");
+  struct Waiting {
+    const char* call;
+    const char* result;
+  };
+  for (const Waiting& waiting :
+       {Waiting{"poll", "-1 Interrupted system call"}, {"poll for ever", "-1 Interrupted system call"},
+        {"epoll_wait", "-1 Interrupted system call"}, {"nanosleep", "-1 Interrupted system call"},
+        {"sleep", "1 Interrupted system call"}, {"pause", "-1 Interrupted system call"},
+        {"syscall", "-1 Interrupted system call"}, {"in time", "0 Success"}}) {
+    SCOPED_TRACE(waiting.call);
+    const bool is_ended = std::string(waiting.call) != "in time";
+    const TempDir own;
+    Command command{.arguments = {program, waiting.call}};
+    command.environment = {{"MEMTRACE_LEAK_SIGNAL", "62"}};
+    Process process(Traced(command, own.path()));
+    ASSERT_TRUE(process.AwaitOutput("ready\n"));
+    Settle();
+    for (int i = 0; i < 2; ++i) {
+      const Result leaks = AskForLeaks(process.pid());
+      if (is_ended) {
+        EXPECT_EQ(leaks.Outcome(), "exit 0") << leaks.err;
+      }
+    }
+    if (is_ended) {
+      std::this_thread::sleep_for(std::chrono::seconds(2));
+      EXPECT_TRUE(process.HasWritten("ready\n"));
+      process.Signal(SIGUSR1);
+    }
+    const Result run = process.Wait(20);
+    EXPECT_EQ(run.Outcome(), "exit 0");
+    EXPECT_EQ(run.out, "ready\n" + std::string(waiting.call) + " " + waiting.result + "\n");
+  }
+}
+
 // What is packed already and what is not yet are one trace, whenever one asks.
 TEST_F(LeakScanTest, AskedFromOutsideUnderMemtraceRun) {
   const std::string trace = directory_ / "run.mtr";
