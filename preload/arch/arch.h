@@ -18,7 +18,7 @@
 //   kUcontextOffset, kTrampoline...,    the kernel's signal frame, and code without
 //   EveryProtectionKey                  memory that the program has locked to itself
 //   IsSignalTrampoline, IsFiberEnd,     CFI that is known by its bytes
-//   PltCfaOffset,
+//   PltCfaOffset, IsFinalized,
 //   IsLeaveRealigned, ...
 //   KernelAction, MEMTRACE_DEFINE_RESTORER   a signal handler without libc
 //   UcontextRegister, UcontextPc,       a signal's frame, and a call of the kernel in it

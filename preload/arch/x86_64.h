@@ -452,6 +452,48 @@ inline bool IsFiberEnd(const uint8_t* code) {
          (code[3] == 0xff && code[4] == 0x15 && code[9] == 0xf4);
 }
 
+// `pattern`: hexadecimal digits of bytes; a dot is any digit.
+inline bool IsCode(const uint8_t* code, const char* pattern) {
+  for (; *pattern != '\0'; pattern += 2, ++code) {
+    for (int i = 0; i < 2; ++i) {
+      const char digit = "0123456789abcdef"[i == 0 ? *code >> 4 : *code & 15];
+      if (pattern[i] != '.' && pattern[i] != digit) return false;
+    }
+  }
+  return true;
+}
+
+// What the call of __cxa_finalize() returns to in __do_global_dtors_aux(), which gcc's crtbeginS.o
+// puts into each shared object, without CFI. By it dlclose() destroys the object's variables. The
+// frame there is that of push %rbp; mov %rsp, %rbp.
+inline constexpr uint8_t kCall = 0xe8;  // is what is there first
+inline constexpr size_t kBeforeFinalizedBytes = 35, kBehindFinalizedBytes = 15;
+inline bool IsFinalized(const uint8_t* behind) {
+  // cmpb $0, completed(%rip); jne; push %rbp; cmpq $0, slot(%rip); mov %rsp, %rbp; je;
+  // mov __dso_handle(%rip), %rdi; call __cxa_finalize; call deregister_tm_clones;
+  // movb $1, completed(%rip); pop %rbp; ret. Older ones push, and pop, elsewhere.
+  struct Flavour {
+    const char* code;
+    int completed;  // where the second operand of that name is
+  };
+  static constexpr Flavour kFlavours[] = {
+      {"803d........0075..5548833d........004889e5740c488b3d........e8........"
+       "e8........c605........015dc3", 42},
+      {"803d........0075..48833d........00554889e5740c488b3d........e8........"
+       "e8........c605........015dc3", 42},
+      {"803d........0075..48833d........00554889e5740c488b3d........e8........"
+       "e8........5dc605........01f3c3", 43}};
+  const uint8_t* const code = behind - kBeforeFinalizedBytes;
+  for (const Flavour& flavour : kFlavours) {
+    if (!IsCode(code, flavour.code)) continue;
+    int32_t first, second;
+    memcpy(&first, code + 2, sizeof(first));
+    memcpy(&second, code + flavour.completed, sizeof(second));
+    return first + int64_t{2} == second + int64_t{flavour.completed};
+  }
+  return false;
+}
+
 // The distance from rsp to the CFA at an instruction of a PLT stub that a signal
 // interrupted, or 0 when these bytes are none. Linkers do emit CFI for the PLT,
 // but not for every flavour of it.

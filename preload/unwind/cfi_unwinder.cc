@@ -102,10 +102,18 @@ StepResult CfiUnwinder::StepByRule(FrameRule rule) {
       outer.Copy(reg, registers_, reg);
     }
   }
-  if (!(rule.flags & kSignal)) {  // a stub that pushed nothing but its arguments
-    const uintptr_t cfa = sp_ + static_cast<uintptr_t>(int64_t{rule.cfa_offset});
+  if (!(rule.flags & kSignal)) {  // a stub that pushed nothing but its arguments, or rbp's frame
+    uint64_t base = sp_;
+    if (rule.flags & kCfaFromRbp) {
+      if (!registers_.known(kRbp)) return Mark(StackMarker::kUnsupported);
+      if (!registers_.Read(kRbp, &reader_, &base)) return Mark(StackMarker::kUnreadable);
+    }
+    const uintptr_t cfa = base + static_cast<uintptr_t>(int64_t{rule.cfa_offset});
     outer.SetMemory(kRip, cfa - 8);
     outer.SetValue(kRsp, cfa);
+    if (rule.flags & kRbpSaved) {
+      outer.SetMemory(kRbp, cfa + static_cast<uintptr_t>(int64_t{rule.rbp_words} * 8));
+    }
   }
   return Leave(&outer, (rule.flags & kSignal) != 0);
 }

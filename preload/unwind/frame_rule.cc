@@ -86,6 +86,14 @@ bool PackRbp(const CfiImage& image, const CfiRule& rbp, FrameRule* rule) {
   return rule->rbp_words * int64_t{8} == offset;
 }
 
+// gcc's code that runs an object's destructors. Its bytes before and behind `pc` are of the object.
+bool RunsDestructors(uintptr_t pc, const dl_find_object& object) {
+  const uintptr_t begin = pc - kBeforeFinalizedBytes, end = pc + kBehindFinalizedBytes;
+  return begin >= reinterpret_cast<uintptr_t>(object.dlfo_map_start) &&
+         end <= reinterpret_cast<uintptr_t>(object.dlfo_map_end) && ProbeWord(begin) &&
+         ProbeWord(end - 8) && IsFinalized(reinterpret_cast<const uint8_t*>(pc));
+}
+
 // Code without CFI that is known all the same.
 bool KnownCode(CodePoint point, const dl_find_object* object, FrameRule* rule) {
   if (object != nullptr && !point.exact &&
@@ -104,6 +112,10 @@ bool KnownCode(CodePoint point, const dl_find_object* object, FrameRule* rule) {
     return true;
   }
   if (!point.exact) {
+    if (object != nullptr && code[0] == kCall && RunsDestructors(point.pc, *object)) {
+      *rule = {16, -2, kValid | kCfaFromRbp | kRbpSaved};
+      return true;
+    }
     rule->flags = kValid | kContextEnd;
     return IsFiberEnd(code);
   }

@@ -123,6 +123,45 @@ int main(int argc, char** argv) {
   EXPECT_EQ(records, 1);
 }
 
+// By gcc's __do_global_dtors_aux(), which has no unwind information.
+TEST(HazardsTest, DestructorsOfAPluginThatIsClosedHaveWholeStacks) {
+  TempDir directory;
+  const std::string plugin = directory / "plugin.so", source = directory / "plugin.cc";
+  WriteFile(source, R"(#include <stdlib.h>
+struct Leaks {
+  Leaks() {}
+  ~Leaks() { void* volatile lost = malloc(555); lost = nullptr; }
+} leaks;
+)");
+  const Command compiler = {
+      .arguments = {"g++", "-g", "-O0", "-shared", "-fPIC", "-o", plugin, source}};
+  ASSERT_EQ(RunCommand(compiler).Outcome(), "exit 0");
+  const std::string host = Compile(directory, "host", R"(#include <dlfcn.h>
+int main(int argc, char** argv) {
+  for (int i = 0; i < 2; ++i) {
+    void* const library = dlopen(argv[argc - 1], RTLD_NOW);
+    if (!library) return 1;
+    dlclose(library);
+  }
+  return 0;
+})");
+  Command command = {.arguments = {host, plugin}};
+  command.environment = {{"MEMTRACE_CROSS_CHECK", "1"}};
+  ASSERT_EQ(RunCommand(Traced(command, directory.path())).Outcome(), "exit 0");
+  const Json report = Report(TraceOf(directory.path(), "host"));
+  EXPECT_EQ(report.at("coverage").at("marked_stacks"), 0);
+  EXPECT_EQ(report.at("coverage").at("cross_check_differences"), 0);
+  uint64_t destroyed = 0;
+  for (const Json& site : report.at("sites")) {
+    const std::string names = Names(site.at("stack"));
+    if (!names.starts_with(" Leaks::~Leaks()")) continue;
+    destroyed += site.at("allocations").get<uint64_t>();
+    EXPECT_THAT(names, HasSubstr(" __do_global_dtors_aux "));
+    EXPECT_THAT(names, HasSubstr(" main "));
+  }
+  EXPECT_EQ(destroyed, 2u);
+}
+
 TEST(HazardsTest, GconvModulesComeAndGoUnseen) {
   const Traces traces("gconv_comes_and_goes", {kPlugins, "300"}, "exit 0",
                       {{"GCONV_PATH", MEMTRACE_BUILD_DIR "/tests/tracees/charsets"}});

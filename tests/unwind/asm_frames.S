@@ -323,4 +323,54 @@ kNoFiberEnd:
         nop
         .fill   16, 1, 0x90
 
+// __do_global_dtors_aux() of gcc's crtbeginS.o, without CFI: of today, and two older ones. What it calls
+// here calls its argument. The last has all of the bytes, but sets another variable than it looks at.
+        .macro calls_destructors name, push_first, push_last, pop_first, pop_last, completed
+begin \name
+        movq    %rdi, kCallee(%rip)
+        movb    $0, kCompleted(%rip)
+        cmpb    $0, kCompleted(%rip)
+        jne     1f
+        \push_first
+        cmpq    $0, kCallee(%rip)
+        \push_last
+        movq    %rsp, %rbp
+        je      0f
+        movq    kCallee(%rip), %rdi
+        call    CallsItsArgument
+0:      call    DoesNothing
+        \pop_first
+        movb    $1, \completed(%rip)
+        \pop_last
+1:      ret
+end \name
+        .fill   16, 1, 0x90
+        .endm
+        .p2align 4
+        .fill   16, 1, 0x90
+        calls_destructors FrameOfDestructors, "pushq %rbp", "", "", "popq %rbp", kCompleted
+        calls_destructors FrameOfOlderDestructors, "", "pushq %rbp", "", "popq %rbp", kCompleted
+        calls_destructors FrameOfOldestDestructors, "", "pushq %rbp", "popq %rbp", ".byte 0xf3", kCompleted
+        calls_destructors FrameLikeDestructors, "pushq %rbp", "", "", "popq %rbp", kOther
+
+begin CallsItsArgument
+        .cfi_startproc
+        subq    $8, %rsp
+        .cfi_def_cfa_offset 16
+        call    *%rdi
+        addq    $8, %rsp
+        ret
+        .cfi_endproc
+end CallsItsArgument
+begin DoesNothing
+        .cfi_startproc
+        ret
+        .cfi_endproc
+end DoesNothing
+
+        .local  kCallee, kCompleted, kOther
+        .comm   kCallee, 8, 8
+        .comm   kCompleted, 1, 1
+        .comm   kOther, 1, 1
+
         .section .note.GNU-stack,"",@progbits

@@ -83,5 +83,27 @@ TEST(FrameRuleTest, LeavesTheRestToTheGenericInterpreter) {
   }
 }
 
+// All bytes are looked at but the addresses, and of these the two of one variable.
+TEST(FrameRuleTest, TakesNothingElseForTheCallOfDestructors) {
+  const Bytes code = {0x80, 0x3d, 0x05, 0x2f, 0,    0,    0,                          // cmpb
+                      0x75, 0x2b,                                                     // jne
+                      0x55, 0x48, 0x83, 0x3d, 0xd2, 0x2e, 0,    0,    0,              // push, cmpq
+                      0x48, 0x89, 0xe5, 0x74, 0x0c,                                   // mov, je
+                      0x48, 0x8b, 0x3d, 0xe6, 0x2e, 0,    0,                          // mov
+                      0xe8, 0xf9, 0xfe, 0xff, 0xff,                                   // call
+                      0xe8, 0x64, 0xff, 0xff, 0xff,                                   // call
+                      0xc6, 0x05, 0xdd, 0x2e, 0,    0,    1,                          // movb
+                      0x5d, 0xc3, 0x90};                                              // pop, ret
+  ASSERT_EQ(code.size(), kBeforeFinalizedBytes + kBehindFinalizedBytes);
+  EXPECT_TRUE(IsFinalized(code.data() + kBeforeFinalizedBytes));
+  size_t free_bytes = 0;
+  for (size_t i = 0; i < code.size(); ++i) {
+    Bytes changed = code;
+    changed[i] ^= 0x10;
+    free_bytes += IsFinalized(changed.data() + kBeforeFinalizedBytes);
+  }
+  EXPECT_EQ(free_bytes, 1u + 4 * 4 + 1) << "jne's, four addresses, and what is behind";
+}
+
 }  // namespace
 }  // namespace memtrace::unwind

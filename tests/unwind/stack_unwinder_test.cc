@@ -27,7 +27,8 @@ using AsmFrame = void(void (*callee)());
 AsmFrame FrameWithoutCfi, FrameCyclic, FrameDecreasing, FrameMisaligned, FrameUnreadable,
     FrameUnreadableRbp, FrameFromLostRegister, FrameUnsupported, FrameOutermost, FrameFromRbx,
     FrameReturnInRegister, FrameCfaOnStack, FrameCfaComputed, FrameEndsWithCall,
-    FrameSamePcTwice, FrameReturnsNowhere;
+    FrameSamePcTwice, FrameReturnsNowhere, FrameOfDestructors, FrameOfOlderDestructors,
+    FrameOfOldestDestructors, FrameLikeDestructors;
 void BareTrampoline();
 void TheSamePc();  // a label
 extern const char kFiberEnd[], kFiberEndByGot[], kNoFiberEnd[];  // labels
@@ -166,6 +167,33 @@ INSTANTIATE_TEST_SUITE_P(Frames, UnusualFrameTest,
                                          UnusualFrame(FrameCfaOnStack, false),
                                          UnusualFrame(FrameEndsWithCall, false)),
                          [](const auto& info) { return std::to_string(info.index); });
+
+[[gnu::noinline]] void CaptureByTheInterpreter() {
+  FrameFromRbx(CaptureHere);
+  asm volatile("");
+}
+
+TEST(StackUnwinderTest, KnowsTheCallOfDestructorsByItsCode) {
+  for (AsmFrame* const frame :
+       {FrameOfDestructors, FrameOfOlderDestructors, FrameOfOldestDestructors}) {
+    const size_t depth = CallThrough(frame);
+    EXPECT_EQ(g_first.result.marker, StackMarker::kNone);
+    EXPECT_EQ(g_first.result.frames, depth + 2) << "and what it called";
+    EXPECT_TRUE(g_first.Contains(reinterpret_cast<void*>(frame), 96));
+    EXPECT_TRUE(g_first.Contains(reinterpret_cast<void*>(&CallThrough)));
+    EXPECT_EQ(g_second.counters.rule_misses, 0u) << "its rule was kept";
+    EXPECT_EQ(g_second.counters.generic, 0u);
+    const uint64_t outermost = g_first.keys[g_first.result.frames - 1];
+    frame(CaptureByTheInterpreter);
+    EXPECT_EQ(g_first.result.marker, StackMarker::kNone);
+    EXPECT_EQ(g_first.result.frames, depth + 3) << "two more inside, and not CallThrough()";
+    EXPECT_EQ(g_first.counters.generic, 1u);
+    EXPECT_EQ(g_first.keys[g_first.result.frames - 1], outermost);
+  }
+  CallThrough(FrameLikeDestructors);
+  EXPECT_EQ(g_first.result.marker, StackMarker::kNoUnwindInfo);
+  EXPECT_EQ(g_first.result.frames, 2u);
+}
 
 TEST(StackUnwinderTest, IsCompleteWhereCfiSaysSo) {
   FrameOutermost(CaptureHere);
