@@ -109,7 +109,7 @@ int main(int argc, char** argv) {
   return argc != 2 || setrlimit(RLIMIT_DATA, &limit) != 0;
 })");
   size_t failed = 0, done = 0;
-  for (uint64_t bytes = 2'000'000; bytes <= 6'000'000; bytes += 100'000) {
+  for (uint64_t bytes = 2'600'000; bytes <= 12'000'000; bytes += bytes / 20) {
     const Result run = RunCommand(
         Traced({.arguments = {program, std::to_string(bytes)}}, directory.path()));
     ASSERT_EQ(run.Outcome(), "exit 0") << bytes << run.err;
