@@ -1,7 +1,7 @@
 // What `memtrace leaks` sends along with the signal of MEMTRACE_LEAK_SIGNAL: in which call of the
 // kernel it saw the thread before. The handler makes that call again, and cannot always know by
 // itself which it was: wrappers for any call, as syscall(), and all that may be cancelled of glibc
-// since 2.41, have its number nowhere near.
+// since 2.41 (and some of it before, where there are threads), have its number nowhere near.
 //
 //   bits 0-23    of the address behind the call
 //   bits 24-47   of the stack pointer, without its lowest three
