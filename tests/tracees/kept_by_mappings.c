@@ -126,16 +126,21 @@ static int SparseShared(void) {
 }
 
 // A large block of libc's is a mapping of its own, and lies right beside what the program mapped last.
+// Each has a stack of its own, and so a record.
+static __attribute__((noinline)) void MapBesideBlocks(int count) {
+  void** const mine = mmap(NULL, (count % 2 == 0 ? 1 : 40) * kPage, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  mine[0] = Block("reachable");
+  const size_t bytes = ((size_t)3 << 20) + (size_t)count;
+  Expect(bytes, "reachable");
+  mine[1] = malloc(bytes);
+  if (count > 1) MapBesideBlocks(count - 1);
+  __asm__ volatile("");  // no jump takes the place of the call
+}
+
 static int BesideBlocks(void) {
   free(malloc(10));
-  for (int i = 0; i < 10; ++i) {
-    void** const mine = mmap(NULL, (i % 2 == 0 ? 1 : 40) * kPage, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    mine[0] = Block("reachable");
-    const size_t bytes = ((size_t)3 << 20) + (size_t)i;
-    Expect(bytes, "reachable");
-    mine[1] = malloc(bytes);
-  }
+  MapBesideBlocks(10);
   CleanStack();
   Lose();
   return 0;

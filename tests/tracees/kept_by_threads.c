@@ -233,7 +233,21 @@ static int EndedThreads(void) {
   return 0;
 }
 
-static void* Return(void* kind) { return Block(kind); }
+struct Returned {
+  const char* kind;
+  int depth;  // each has a stack of its own, and so a record
+};
+
+static __attribute__((noinline)) void* ReturnFrom(int depth, const char* kind) {
+  void* const block = depth > 0 ? ReturnFrom(depth - 1, kind) : Block(kind);
+  __asm__ volatile("");  // no jump takes the place of the call
+  return block;
+}
+
+static void* Return(void* what) {
+  const struct Returned* const returned = what;
+  return ReturnFrom(returned->depth, returned->kind);
+}
 
 // What a thread returned is wanted until it is joined; of one that was detached it is not. On
 // stacks of libc's and of the program's own.
@@ -245,11 +259,12 @@ static int ReturnedBlocks(void) {
   pthread_t thread;
   pthread_attr_init(&attributes);
   pthread_attr_setstack(&attributes, stack, bytes);
-  if (pthread_create(&thread, &attributes, Return, "definite") != 0) return 77;
+  static struct Returned returned[] = {
+      {"definite", 1}, {"definite", 2}, {"definite", 3}, {"reachable", 4}, {"definite", 5}};
+  if (pthread_create(&thread, &attributes, Return, &returned[4]) != 0) return 77;
   pthread_join(thread, NULL);
   for (int i = 0; i < 4; ++i) {
-    const int wanted = i == 3;
-    if (pthread_create(&thread, NULL, Return, wanted ? "reachable" : "definite") != 0) return 77;
+    if (pthread_create(&thread, NULL, Return, &returned[i]) != 0) return 77;
     if (i == 0) pthread_join(thread, NULL);
     if (i == 1) pthread_detach(thread);
     usleep(50000);
