@@ -12,8 +12,16 @@
 namespace memtrace {
 namespace {
 
-// Starts the services of other users, and is nobody's to trace.
+// Starts the services of other users, and is nobody's to trace: not so in a container, where it may be
+// the program itself.
 constexpr int kInit = 1;
+
+// The kernel's number of that is fixed (PROC_PID_INIT_INO).
+bool IsFirstPidNamespace() {
+  Text<64> name;
+  ReadProcLink("/proc/self/ns/pid", name);
+  return name.view() == "pid:[4026531836]";
+}
 
 bool IsTerminal(int fd) {
   char settings[256];  // larger than any struct termios
@@ -28,7 +36,7 @@ Parent LookAtParent() {
   path << "/proc/" << parent << "/maps";
   const ProcFile maps(path.c_str(), 4 << 20);
   if (maps.error() == -EACCES || maps.error() == -EPERM) {
-    return parent == kInit ? Parent::kNotTraced : Parent::kHidden;
+    return parent == kInit && IsFirstPidNamespace() ? Parent::kNotTraced : Parent::kHidden;
   }
   return maps.text().find("/libmemtrace.so") != std::string_view::npos ? Parent::kTraced
                                                                        : Parent::kNotTraced;

@@ -34,7 +34,7 @@ void ForEachRelocation(const ElfFile& file, Function function) {
       if (gelf_getrela(data, static_cast<int>(i), &rela) == nullptr) break;
       GElf_Sym symbol;
       const char* name = nullptr;
-      if (symbol_data != nullptr &&
+      if (symbol_data != nullptr && GELF_R_SYM(rela.r_info) != 0 &&
           gelf_getsym(symbol_data, static_cast<int>(GELF_R_SYM(rela.r_info)), &symbol) != nullptr) {
         name = elf_strptr(file.elf(), symbols.sh_link, symbol.st_name);
       }

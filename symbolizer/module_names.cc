@@ -100,7 +100,8 @@ ModuleNames ReadNames(const Module& module, const std::string& sysroot,
 std::string Encode(const ModuleNames& names) {
   std::string bytes = {static_cast<char>(names.state), names.symbolic, names.symbol_table};
   for (const NameUse& use : names.uses) {
-    bytes.push_back(static_cast<char>(use.exported | use.hidden << 1 | use.wanted << 2 | use.by_name << 3));
+    bytes.push_back(static_cast<char>(use.exported | use.hidden << 1 | use.wanted << 2 |
+                                      use.by_name << 3));
   }
   for (const bool contains : names.contains) bytes.push_back(contains);
   return bytes;

@@ -95,17 +95,30 @@ bool IsSignalPending(uint64_t unblocked) {
 }
 
 SeenCall SeenCall::Parse(std::string_view text) {
+  if (text.empty() || text[0] < '0' || text[0] > '9') return {};
   SeenCall call;
-  if (text.empty() || text[0] < '0' || text[0] > '9') return call;
-  const size_t last = text.rfind(" 0x");
-  if (last == std::string_view::npos) return call;
-  const size_t one_before = First(text, last).rfind(" 0x");
-  if (one_before == std::string_view::npos) return call;
-  std::string_view number = text;
-  call.number = static_cast<long>(TakeNumber(number, 10));
-  call.stack_pointer = HexAfter(From(text, one_before), " 0x");
-  call.pc = HexAfter(From(text, last), " 0x");
-  return call;
+  call.number = static_cast<long>(TakeNumber(text, 10));
+  if (call.number == SYS_restart_syscall) return {};
+  const auto take = [&text] {
+    const size_t at = text.find(" 0x");
+    if (at == std::string_view::npos) return uint64_t{0};
+    text = From(text, at + 3);
+    return TakeNumber(text, 16);
+  };
+  for (uint64_t& argument : call.place.arguments) argument = take();
+  call.place.stack_pointer = take();
+  call.place.pc = take();
+  return call.place.pc != 0 ? call : SeenCall{};
+}
+
+format::CallPlace PlaceOfCall(const void* context, uintptr_t pc) {
+  format::CallPlace place;
+  for (int i = 0; i < format::kCallArguments; ++i) {
+    place.arguments[i] = arch::CallArgument(context, i);
+  }
+  place.stack_pointer = arch::UcontextRegister(context, arch::kRsp);
+  place.pc = pc;
+  return place;
 }
 
 void MakeInterruptedCallAgain(void* context, const SeenCall& seen) {
@@ -120,8 +133,7 @@ void MakeInterruptedCallAgain(void* context, const SeenCall& seen) {
     if (result == -EINTR && !HasPendingSignal(context)) NoteScanInCallAgain(context);
     return;
   }
-  const bool is_that =
-      seen.pc == pc && seen.stack_pointer == arch::UcontextRegister(context, arch::kRsp);
+  const bool is_that = seen.number >= 0 && seen.place == PlaceOfCall(context, pc);
   const long call = is_that ? seen.number : arch::CallNumberAt(pc);
   if (call < 0) return;
   // A signal of the program's that is pending ends what takes its mask, if this thread is

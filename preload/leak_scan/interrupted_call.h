@@ -16,18 +16,23 @@
 #include <cstdint>
 #include <string_view>
 
+#include "format/leak_signal.h"
+
 namespace memtrace {
 
 // The call that a thread was seen in.
 struct SeenCall {
-  long number = -1;  // -1: in none
-  uintptr_t stack_pointer = 0, pc = 0;
+  long number = -1;  // -1: in none, or one that does not say what it goes on with (restart_syscall)
+  format::CallPlace place;
 
   // Reads the text of /proc/self/task/TID/syscall: "232 0x5 ... 0x7ffe0010 0x7f000010",
   // the number, the arguments, the stack pointer and the address behind the call. "-1
   // ..." in no call, "running".
   static SeenCall Parse(std::string_view text);
 };
+
+// Where a thread is that a signal interrupted, by the ucontext of its handler. `pc`: behind the call.
+format::CallPlace PlaceOfCall(const void* context, uintptr_t pc);
 
 // A signal of the mask `unblocked` is pending for the calling thread, or for its process, and is
 // not ignored: while it is blocked, the kernel keeps it even so.

@@ -442,11 +442,10 @@ namespace {
 // In which call the thread was seen by who sent it the signal.
 SeenCall CallSeenBySender(const siginfo_t* info, const void* context) {
   if (info->si_code != SI_QUEUE) return {};
-  const uintptr_t stack_pointer = arch::UcontextRegister(context, arch::kRsp);
-  const uintptr_t pc = arch::UcontextPc(context);
   const auto value = reinterpret_cast<uintptr_t>(info->si_value.sival_ptr);
-  const long call = format::LeakSignalCall(value, stack_pointer, pc);
-  return call < 0 ? SeenCall{} : SeenCall{call, stack_pointer, pc};
+  const format::CallPlace place = PlaceOfCall(context, arch::UcontextPc(context));
+  const long call = format::LeakSignalCall(value, place);
+  return call < 0 ? SeenCall{} : SeenCall{call, place};
 }
 
 // All signals are blocked, from the handler's first instruction on: one of the program's that came

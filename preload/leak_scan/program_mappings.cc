@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include "preload/arch/arch.h"
 #include "preload/rounding.h"
 
 namespace memtrace {
@@ -41,12 +42,12 @@ template class MappedGranules<16>;
 template class MappedGranules<20>;
 
 void ProgramEdges::NoteMmap(uintptr_t begin, size_t bytes, int flags) {
-  constexpr uintptr_t kGranule = ProgramMappings::kGranule;
+  constexpr uintptr_t kGranule = ProgramMappings::kGranule, kPage = arch::kPageBytes;
   Forget(begin, bytes);
-  const uintptr_t end = begin + bytes;
-  if (end < begin) return;
+  if (begin + bytes < begin) return;
+  const uintptr_t end = Up(begin + bytes, kPage);  // as the kernel does
   const uintptr_t first = Up(begin, kGranule), last = Down(end, kGranule);
-  if (first > last) return pages_.NoteMmap(begin, bytes, flags);  // in the midst of one
+  if (first > last) return pages_.NoteMmap(begin, end - begin, flags);  // in the midst of one
   if (begin != first) pages_.NoteMmap(begin, first - begin, flags);
   if (last != end) pages_.NoteMmap(last, end - last, flags);
 }

@@ -46,10 +46,10 @@ void AnalyzerPass::FillProcess(Analysis* analysis) const {
     process.last_event_ns = std::max(latest_ns_, LastStampNs(*reader_));
   }
   process.duration_ns = process.last_event_ns;
-  bool events_after_end = false;
+  uint64_t events_after_end_ns = 0;
   if (metadata.end.has_value()) {
     const uint64_t end = reader_->clock().ToNs(metadata.end->ticks);
-    events_after_end = latest_ns_ > end + ClockSlackNs(process.clock);
+    if (latest_ns_ > end + ClockSlackNs(process.clock)) events_after_end_ns = latest_ns_ - end;
     process.duration_ns = std::max(process.duration_ns, end);
   }
   if (metadata.stopped.has_value()) {  // nothing is known from behind that
@@ -58,7 +58,7 @@ void AnalyzerPass::FillProcess(Analysis* analysis) const {
   } else {
     process.duration_ns = std::max(process.duration_ns, reader_->live_until_ns());
   }
-  FillEnd(metadata, events_after_end, &process);
+  FillEnd(metadata, events_after_end_ns, &process);
   process.at_work = process.end == ProcessInfo::End::kCut && reader_->live_until_ns() != 0;
   const bool end_is_seen_outside = process.end == ProcessInfo::End::kSignal ||
                                    process.end == ProcessInfo::End::kCut || process.exit_unseen;

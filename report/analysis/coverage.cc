@@ -297,17 +297,19 @@ uint64_t ClockSlackNs(format::ClockKind clock) {
   return 0;
 }
 
-void FillEnd(const TraceMetadata& metadata, bool events_after_end, ProcessInfo* process) {
+void FillEnd(const TraceMetadata& metadata, uint64_t events_after_end_ns, ProcessInfo* process) {
   process->end = ProcessInfo::End::kCut;
   if (metadata.end.has_value()) {
     const EndRecord& end = *metadata.end;
     if (end.reason == format::EndReason::kExec) {
-      if (end.failure_is_told ? metadata.execs.Replaced() : !events_after_end) {
+      if (end.failure_is_told
+              ? metadata.execs.Replaced() && events_after_end_ns < kLongestExecNs
+              : events_after_end_ns == 0) {
         // The end that the parent saw later was that of the program that took over.
         process->end = ProcessInfo::End::kExec;
         return;
       }
-    } else if (!end.doubtful || !events_after_end) {
+    } else if (!end.doubtful || events_after_end_ns == 0) {
       process->end = ProcessInfo::End::kExit;
       process->exit_status = end.exit_status;
       process->exit_at_once = end.reason == format::EndReason::kUnderscoreExit;

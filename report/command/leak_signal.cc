@@ -53,11 +53,16 @@ WaitingCall CallOf(const std::string& task) {
   std::ifstream file(absl::StrCat(task, "/syscall"));
   WaitingCall call;
   if (!(file >> call.number)) return {};
-  std::string last, one_before;
-  for (std::string word; file >> word; last = word) one_before = last;
-  uint64_t stack_pointer = 0, pc = 0;
-  if (absl::SimpleHexAtoi(one_before, &stack_pointer) && absl::SimpleHexAtoi(last, &pc)) {
-    call.value = format::LeakSignalValue(call.number, stack_pointer, pc);
+  if (call.number == SYS_restart_syscall) return call;  // does not say what goes on
+  format::CallPlace place;
+  const auto take = [&file](uint64_t* to) {
+    std::string word;
+    return file >> word && absl::SimpleHexAtoi(word, to);
+  };
+  bool whole = true;
+  for (uint64_t& argument : place.arguments) whole = whole && take(&argument);
+  if (whole && take(&place.stack_pointer) && take(&place.pc)) {
+    call.value = format::LeakSignalValue(call.number, place);
   }
   return call;
 }

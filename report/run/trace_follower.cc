@@ -141,11 +141,11 @@ void TraceFollower::Observe(const format::BlockHeader& header, std::span<const u
       counts_.allocations += CountAllocations(content);
       counts_.dropped_events += header.dropped_events;
     }
-    // Events after the exec mean that it failed, where nothing else would. A ring's may be from
-    // before it.
+    // Events after the exec mean that it failed, where nothing else would in time. A ring's may be
+    // from before it.
     const bool recovered = (header.flags & format::kBlockRecovered) != 0;
-    if (!recovered && !exec_failure_is_told_ && header.monotonic_ns > exec_ns_)
-      counts_.ended_by_exec = false;
+    const uint64_t ends_by = exec_ns_ + (exec_failure_is_told_ ? kLongestExecNs : 0);
+    if (!recovered && header.monotonic_ns > ends_by) counts_.ended_by_exec = false;
     return;
   }
   if (header.kind != format::BlockKind::kMetadata) return;

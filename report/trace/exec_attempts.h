@@ -10,6 +10,10 @@
 
 namespace memtrace::report {
 
+// From the last words to the end of the other threads it takes longer only where the program's file
+// comes over a slow network.
+inline constexpr uint64_t kLongestExecNs = 1'000'000'000;
+
 // The blocks of a file may be in another order than they were written, and some of them gone.
 class ExecAttempts {
  public:

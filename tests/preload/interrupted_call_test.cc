@@ -16,14 +16,15 @@ namespace {
 TEST(SeenCallTest, ReadsWhatTheKernelWrites) {
   const SeenCall call = SeenCall::Parse("232 0x5 0x7ffc10 0x1 0xffffffff 0x0 0x8 0x7ffe0010 0x7f00abcd\n");
   EXPECT_EQ(call.number, 232);
-  EXPECT_EQ(call.stack_pointer, 0x7ffe0010u);
-  EXPECT_EQ(call.pc, 0x7f00abcdu);
+  EXPECT_EQ(call.place, (format::CallPlace{{5, 0x7ffc10, 1, 0xffffffff, 0, 8}, 0x7ffe0010, 0x7f00abcd}));
 }
 
 TEST(SeenCallTest, IsNoneWhereTheThreadIsInNoCall) {
-  for (const char* text : {"running\n", "-1 0x7ffe0010 0x7f00abcd\n", "", "232", "232 0x1"}) {
+  for (const char* text : {"running\n", "-1 0x7ffe0010 0x7f00abcd\n", "", "232", "232 0x1",
+                           // restart_syscall, which a stopped thread goes on with
+                           "219 0x5 0x7ffc10 0x1 0xffffffff 0x0 0x8 0x7ffe0010 0x7f00abcd\n"}) {
     EXPECT_EQ(SeenCall::Parse(text).number, -1) << text;
-    EXPECT_EQ(SeenCall::Parse(text).stack_pointer, 0u) << text;
+    EXPECT_EQ(SeenCall::Parse(text).place, format::CallPlace()) << text;
   }
 }
 
@@ -48,7 +49,8 @@ TEST(SeenCallTest, OfAThreadThatWaits) {
   close(ends[0]);
   close(ends[1]);
   EXPECT_EQ(call.number, SYS_read);
-  EXPECT_NE(call.pc, 0u);
+  EXPECT_NE(call.place.pc, 0u);
+  EXPECT_EQ(call.place.arguments[0], static_cast<uint64_t>(ends[0]));
 }
 
 }  // namespace

@@ -173,6 +173,17 @@ TEST(HeapTerritoryTest, ManyTebibytesTakeLittleMemory) {
   EXPECT_EQ(stretches, 2u);
 }
 
+// A mapping has its last page whole, however much of it was asked for.
+TEST(ProgramEdgesTest, AreWholePages) {
+  auto edges = std::make_unique<ProgramEdges>();
+  edges->NoteMmap(kBase, 100, kAnonymous);
+  edges->NoteMmap(kBase + 2 * kGranule, kGranule + 5000, kAnonymous);
+  std::map<uintptr_t, uintptr_t> found;
+  edges->ForEach(kBase, kBase + 10 * kGranule,
+                 [&](uintptr_t begin, uintptr_t end) { found[begin - kBase] = end - kBase; });
+  EXPECT_EQ(found, (std::map<uintptr_t, uintptr_t>{{0, 4096}, {3 * kGranule, 3 * kGranule + 8192}}));
+}
+
 TEST(ProgramEdgesTest, ArePagesOfGranulesThatAMappingHasInPart) {
   constexpr uintptr_t kPage = 4096;
   auto edges = std::make_unique<ProgramEdges>();

@@ -114,10 +114,11 @@ TEST(AnalyzerTest, TellsHowTheProcessEnded) {
 // Threads go on behind its last words until the kernel ends them.
 TEST(AnalyzerTest, AnExecFailsWhereItIsToldThatItDid) {
   using End = ProcessInfo::End;
-  const auto end = [](auto fill) {
+  uint64_t last_ns = 5'000'000;
+  const auto end = [&last_ns](auto fill) {
     TraceBuilder trace;
     fill(trace);
-    trace.Thread(1, 100, "main").At(5'000'000).Malloc(0x1010, 1).At(5'000'000);
+    trace.Thread(1, 100, "main").At(5'000'000).Malloc(0x1010, 1).At(last_ns);
     return Analyze(trace.Build()).analysis.process.end;
   };
   EXPECT_EQ(end([](TraceBuilder& t) { t.ExecBegins(1000); }), End::kExec);
@@ -131,6 +132,9 @@ TEST(AnalyzerTest, AnExecFailsWhereItIsToldThatItDid) {
             End::kExec);
   EXPECT_EQ(end([](TraceBuilder& t) { t.ExecBegins(1000).ExecFailed(1000).End(3, 6'000'000); }),
             End::kExit);
+  // A handler jumped out of it.
+  last_ns = 3'000'000'000;
+  EXPECT_EQ(end([](TraceBuilder& t) { t.ExecBegins(1000); }), End::kCut);
 }
 
 // It sleeps before it ends by a raw exit_group, as a program of Go's may.
