@@ -98,7 +98,6 @@ SeenCall SeenCall::Parse(std::string_view text) {
   if (text.empty() || text[0] < '0' || text[0] > '9') return {};
   SeenCall call;
   call.number = static_cast<long>(TakeNumber(text, 10));
-  if (call.number == SYS_restart_syscall) return {};
   const auto take = [&text] {
     const size_t at = text.find(" 0x");
     if (at == std::string_view::npos) return uint64_t{0};
@@ -133,7 +132,9 @@ void MakeInterruptedCallAgain(void* context, const SeenCall& seen) {
     if (result == -EINTR && !HasPendingSignal(context)) NoteScanInCallAgain(context);
     return;
   }
-  const bool is_that = seen.number >= 0 && seen.place == PlaceOfCall(context, pc);
+  // A thread that was stopped goes on with restart_syscall, which does not say what that is.
+  const bool is_that = seen.number >= 0 && seen.number != SYS_restart_syscall &&
+                       seen.place == PlaceOfCall(context, pc);
   const long call = is_that ? seen.number : arch::CallNumberAt(pc);
   if (call < 0) return;
   // A signal of the program's that is pending ends what takes its mask, if this thread is

@@ -22,7 +22,7 @@ namespace memtrace {
 
 // The call that a thread was seen in.
 struct SeenCall {
-  long number = -1;  // -1: in none, or one that does not say what it goes on with (restart_syscall)
+  long number = -1;  // -1: in none
   format::CallPlace place;
 
   // Reads the text of /proc/self/task/TID/syscall: "232 0x5 ... 0x7ffe0010 0x7f000010",
