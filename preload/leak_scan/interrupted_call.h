@@ -31,7 +31,8 @@ struct SeenCall {
   static SeenCall Parse(std::string_view text);
 };
 
-// Where a thread is that a signal interrupted, by the ucontext of its handler. `pc`: behind the call.
+// Where a thread is that a signal interrupted, by the ucontext of its handler. `pc`: behind the
+// call.
 format::CallPlace PlaceOfCall(const void* context, uintptr_t pc);
 
 // A signal of the mask `unblocked` is pending for the calling thread, or for its process, and is

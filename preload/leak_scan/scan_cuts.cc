@@ -68,7 +68,9 @@ void ScanCuts::FindOwnMemory(OwnRange scanner, const ScanArena& arena) {
 // A thread that waits in a call of libc's has nothing below its stack pointer but what the calls
 // before left there, our own and malloc's among them: what the kernel was asked is in registers.
 bool ScanCuts::WaitsInLibc(const StoppedThread& thread) const {
-  if (thread.call.number < 0 || thread.call.place.stack_pointer != thread.stack_pointer()) return false;
+  if (thread.call.number < 0 || thread.call.place.stack_pointer != thread.stack_pointer()) {
+    return false;
+  }
   const ScanMapping* const code = mappings_.Find(thread.call.place.pc);
   return code != nullptr && IsLibc(*code);
 }

@@ -236,7 +236,7 @@ bool ThreadStop::MaySend(StoppedThread& thread) {
   thread.call = seen.call;
   const long call = seen.call.number;
   return call != SYS_rt_sigtimedwait && call != SYS_execve && call != SYS_execveat &&
-         (tid == sys::Getpid() || HasRoomForSignal(seen.call.stack_pointer));
+         (tid == sys::Getpid() || HasRoomForSignal(seen.call.place.stack_pointer));
 }
 
 void ThreadStop::Send(size_t index) {
