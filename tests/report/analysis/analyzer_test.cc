@@ -118,7 +118,7 @@ TEST(AnalyzerTest, AnExecFailsWhereItIsToldThatItDid) {
   const auto end = [&last_ns](auto fill) {
     TraceBuilder trace;
     fill(trace);
-    trace.Thread(1, 100, "main").At(5'000'000).Malloc(0x1010, 1).At(last_ns);
+    trace.Thread(1, 100, "main").At(5'000'000).Malloc(0x1010, 1).At(last_ns).Free(0x1010);
     return Analyze(trace.Build()).analysis.process.end;
   };
   EXPECT_EQ(end([](TraceBuilder& t) { t.ExecBegins(1000); }), End::kExec);
