@@ -12,8 +12,8 @@
 namespace memtrace {
 namespace {
 
-// Starts the services of other users, and is nobody's to trace: not so in a container, where it may be
-// the program itself.
+// Starts the services of other users, and is nobody's to trace: not so in a container, where it may
+// be the program itself.
 constexpr int kInit = 1;
 
 // The kernel's number of that is fixed (PROC_PID_INIT_INO).

@@ -11,8 +11,8 @@
 namespace memtrace {
 
 // To be called in a function of the program that ends or replaces the process. Nothing is told of a
-// child by vfork(), nor where nothing is recorded; but of a trace that is full the end is. Returns the
-// ticks of what was written; 0: nothing.
+// child by vfork(), nor where nothing is recorded; but of a trace that is full the end is. Returns
+// the ticks of what was written; 0: nothing.
 uint64_t NoteEnd(format::EndReason reason, int status);
 
 // The exec failed of which NoteEnd() returned these.

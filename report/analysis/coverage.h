@@ -19,9 +19,9 @@ namespace memtrace::report {
 // not come from the heap model.
 void FillCoverage(const TraceReader& reader, Analysis* analysis);
 
-// `events_after_end_ns`: for so long the trace goes on behind its kEnd record; 0: it does not. An exec
-// then failed; where its failure would have been told (but for a handler that jumped out of it, or a
-// disk that was full) only if that is longer than the kernel takes to end the other threads.
+// `events_after_end_ns`: for so long the trace goes on behind its kEnd record; 0: it does not. An
+// exec then failed; where its failure would have been told (but for a handler that jumped out of it,
+// or a disk that was full) only if that is longer than the kernel takes to end the other threads.
 void FillEnd(const TraceMetadata& metadata, uint64_t events_after_end_ns, ProcessInfo* process);
 
 // Whether a reading that was interrupted had come to the last event. What it then had not found out

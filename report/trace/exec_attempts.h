@@ -1,5 +1,5 @@
-// ExecAttempts: the execs whose last words a trace has, and which of them failed. Other threads go on
-// until the kernel ends them, so that events behind the last words say nothing.
+// ExecAttempts: the execs whose last words a trace has, and which of them failed. Other threads go
+// on until the kernel ends them, so that events behind the last words say nothing.
 
 #ifndef MEMTRACE_REPORT_TRACE_EXEC_ATTEMPTS_H_
 #define MEMTRACE_REPORT_TRACE_EXEC_ATTEMPTS_H_
