@@ -30,7 +30,7 @@ template <int kShift>
 class MappedGranules {
  public:
   static constexpr uintptr_t kGranule = uintptr_t{1} << kShift;
-  // A reservation of half the address space would cost as many bits.
+  // HasAll() looks at each granule, and a reservation may be half the address space.
   static constexpr size_t kMost = size_t{64} << 30;
 
   // mmap() made this, with these flags: behind the real call.
@@ -84,7 +84,7 @@ extern ProgramEdges g_program_edges;
 extern AllocatorMappings g_allocator_mappings;
 
 // What is known of a range before a call that may give it up, and forgets it first: where the call
-// fails, it is known again.
+// fails, it is known again, but for ProgramEdges.
 class KnownRange {
  public:
   KnownRange(const void* address, size_t bytes);

@@ -200,7 +200,7 @@ std::vector<std::string> CoverageNotes(const Analysis& analysis) {
 
 CoverageNote StopsNote(const Coverage& coverage) {
   const uint64_t allocations = coverage.stopped_allocations;
-  if (coverage.stops == 0 && allocations == 0) return {};
+  if (coverage.stops == 0 && allocations == 0) return {.text = "", .harmless = true};
   constexpr absl::string_view kBegin = "recording stopped by the program ";
   return {
       .text = absl::StrCat(kBegin, words::Plural(coverage.stops, "time"), " for ",
@@ -278,7 +278,7 @@ std::vector<std::string> LossTexts(const Coverage& coverage) {
   if (std::string part = RecordedPartText(coverage); !part.empty()) {
     texts.push_back(std::move(part));
   }
-  if (CoverageNote stops = StopsNote(coverage); !stops.text.empty() && !stops.harmless) {
+  if (CoverageNote stops = StopsNote(coverage); !stops.harmless) {
     texts.push_back(std::move(stops.text));
   }
   return texts;

@@ -67,7 +67,7 @@ WaitingCall CallOf(const std::string& task) {
   return call;
 }
 
-// With the call, if the kernel takes one more of the queue's signals.
+// With the call; without, where a sandbox of ours knows no such signal.
 bool Send(int pid, int thread, int number, const WaitingCall& call) {
   siginfo_t info = {};
   info.si_signo = number;

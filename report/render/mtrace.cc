@@ -51,8 +51,7 @@ void RenderMtrace(const ReportView& view, words::Sink& out) {
     const Coverage& coverage = view.analysis().coverage;
     if (coverage.events_missing) {
       out.Write("Not known whether there are leaks: not all events are in the trace.\n");
-    } else if (const CoverageNote stops = StopsNote(coverage);
-               !stops.text.empty() && !stops.harmless) {
+    } else if (const CoverageNote stops = StopsNote(coverage); !stops.harmless) {
       out.Write(absl::StrCat("Not known whether there are leaks: ", stops.text, ".\n"));
     } else if (!AllRecorded(coverage)) {
       out.Write("Not known whether there are leaks: not all was recorded.\n");

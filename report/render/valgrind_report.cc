@@ -137,8 +137,7 @@ std::vector<std::string> Remarks(const ReportView& view, const LossList& list,
     remarks.push_back(absl::StrCat("Sampled every ", view.analysis().process.sample_bytes,
                                    " bytes: most blocks are not in this report"));
   }
-  if (CoverageNote stops = StopsNote(view.analysis().coverage);
-      !stops.text.empty() && !stops.harmless) {
+  if (CoverageNote stops = StopsNote(view.analysis().coverage); !stops.harmless) {
     remarks.push_back(std::move(stops.text));
   }
   if (list.scan != nullptr) {
