@@ -11,6 +11,7 @@
 #include "preload/arch/arch.h"
 #include "preload/clock.h"
 #include "preload/leak_scan/call_again.h"
+#include "preload/leak_scan/leak_scan.h"
 #include "preload/leak_scan/partial_transfer.h"
 #include "preload/leak_scan/timed_wait.h"
 #include "preload/sys.h"
@@ -51,10 +52,12 @@ bool IsIgnored(int signal) {
          (signal == SIGCHLD || signal == SIGCONT || signal == SIGURG || signal == SIGWINCH);
 }
 
+// One that ends the call. Another request for a scan does not: behind its handler the call is made
+// again, too.
 bool HasPendingSignal(const void* context) {
   uint64_t blocked = 0;
   memcpy(&blocked, &static_cast<const ucontext_t*>(context)->uc_sigmask, sizeof(blocked));
-  return IsSignalPending(~blocked);
+  return IsSignalPending(~blocked & ~OwnLeakSignal());
 }
 
 // How long the call sleeps; 0: it is none, or one until a time.

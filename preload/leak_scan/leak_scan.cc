@@ -483,15 +483,21 @@ void PrepareScans() {
   PrepareLeakSignal();
 }
 
+uint64_t OwnLeakSignal() {
+  const int signal = static_cast<int>(g_process.config.leak_signal);
+  if (signal == 0) return 0;
+  // The program may have taken the signal for itself meanwhile.
+  arch::KernelAction action = {};
+  sys::Call(SYS_rt_sigaction, signal, 0, reinterpret_cast<long>(&action), sizeof(uint64_t));
+  if (action.handler != reinterpret_cast<void*>(&OnLeakSignal)) return 0;
+  return uint64_t{1} << (signal - 1);
+}
+
 void PrepareLeakSignal() {
   const int signal = static_cast<int>(g_process.config.leak_signal);
   if (signal == 0) return;
+  if (!AlternateStacksAreOfUse() && OwnLeakSignal() == 0) return;
   arch::KernelAction action = {};
-  if (!AlternateStacksAreOfUse()) {
-    // The program may have taken the signal for itself meanwhile.
-    sys::Call(SYS_rt_sigaction, signal, 0, reinterpret_cast<long>(&action), sizeof(uint64_t));
-    if (action.handler != reinterpret_cast<void*>(&OnLeakSignal)) return;
-  }
   action.handler = reinterpret_cast<void*>(&OnLeakSignal);
   action.flags = SA_SIGINFO | SA_RESTART | arch::kHasRestorer;
   if (AlternateStacksAreOfUse()) action.flags |= SA_ONSTACK;

@@ -70,6 +70,8 @@ void AnswerScanRequest(ThreadState& state, uint64_t unblocked, const void* inter
 void PrepareScans();
 // Installs only that handler: again, when threads turn out to share an alternate stack.
 void PrepareLeakSignal();
+// The signal's bit of a mask, as long as its handler is ours; 0: there is none.
+uint64_t OwnLeakSignal();
 
 // Waits for a scan that is under way, and ends it if it takes more than a minute: before exec.
 void FinishScan();
