@@ -15,9 +15,10 @@
 #define MEMTRACE_REPORT_FAULTS_FRAGMENTATION_H_
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "report/faults/by_site_number.h"
 #include "report/faults/page_runs.h"
 
 namespace memtrace::report {
@@ -29,8 +30,9 @@ struct PinnedBytes {
 
 class Fragmentation {
  public:
-  // `runs`: pages of the allocator. Enclosed are those from `begin` on: the first page of a heap
-  // has the allocator's own bookkeeping, and is never given back.
+  // `runs`: pages of the allocator, of `page_bytes` each, a power of two. Enclosed are those from
+  // `begin` on: the first page of a heap has the allocator's own bookkeeping, and is never given
+  // back.
   Fragmentation(const std::vector<PageRun>& runs, uint64_t page_bytes, uint64_t begin)
       : walk_(runs), below_(runs), page_bytes_(page_bytes), begin_(begin) {}
 
@@ -38,23 +40,30 @@ class Fragmentation {
   void Add(uint64_t begin, uint64_t end, uint32_t site);
   void Finish();
 
-  const absl::flat_hash_map<uint32_t, PinnedBytes>& sites() const { return sites_; }
+  // By number, in no order.
+  const std::vector<std::pair<uint32_t, PinnedBytes>>& sites() const { return sites_.entries(); }
   uint64_t pinned_bytes() const { return pinned_; }
   uint64_t enclosed_bytes() const { return enclosed_; }
   uint32_t last_site() const { return last_site_; }  // of the last block
 
  private:
-  void AddToPage(uint64_t page, uint64_t bytes, uint32_t site, bool again);
+  struct OnPage {
+    uint32_t site;
+    bool again;  // the block began on a page before
+  };
+
+  // Where the page begins.
+  uint64_t PageOf(uint64_t address) const { return address & ~(page_bytes_ - 1); }
+  void AddToPage(uint64_t page, uint64_t bytes, OnPage block);
   void ClosePage();
 
   RunWalk walk_, below_;
   const uint64_t page_bytes_;
   const uint64_t begin_;
-  uint64_t page_ = UINT64_MAX;           // that is being filled
+  uint64_t page_ = UINT64_MAX;           // where the one begins that is being filled
   uint64_t covered_ = 0;                 // of it
-  std::vector<uint32_t> sites_of_page_;  // of each block on it
-  std::vector<bool> again_;              // whether that block began on a page before
-  absl::flat_hash_map<uint32_t, PinnedBytes> sites_;
+  std::vector<OnPage> on_page_;          // each block of it
+  BySiteNumber<PinnedBytes> sites_;
   uint64_t pinned_ = 0, enclosed_ = 0;
   bool last_page_used_ = false;          // the one that was closed last is resident
   uint64_t used_pages_ = 0;              // resident pages with live bytes

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <tuple>
 #include <utility>
 
+#include "report/faults/by_site_number.h"
 #include "report/faults/fragmentation.h"
 #include "report/faults/page_owners.h"
 #include "report/faults/page_runs.h"
@@ -46,26 +48,6 @@ void Fit(uint64_t rss, RssPart whole, Parts* parts) {
   for (size_t i = kRssParts; i > 0; --i) take(&(*parts)[i - 1]);
 }
 
-// The resident memory of sites, by their numbers. A site is added when a block of it asks for it.
-class ResidentSites {
- public:
-  ResidentSite& operator[](uint32_t number) {
-    if (number >= place_.size()) place_.resize(std::max<size_t>(number + 1, 2 * place_.size()));
-    uint32_t& place = place_[number];
-    if (place == 0) [[unlikely]] {
-      sites_.push_back({number, {}});
-      place = static_cast<uint32_t>(sites_.size());
-    }
-    return sites_[place - 1].second;
-  }
-  // In no order.
-  std::vector<std::pair<uint32_t, ResidentSite>> Take() { return std::move(sites_); }
-
- private:
-  std::vector<uint32_t> place_;  // in sites_, from 1; by number
-  std::vector<std::pair<uint32_t, ResidentSite>> sites_;
-};
-
 // Lays the live blocks of an instant over the pages of a snapshot.
 class Layer {
  public:
@@ -75,12 +57,6 @@ class Layer {
       : snapshot_(snapshot), owners_(owners), page_bytes_(page_bytes), bridge_(*bridge),
         live_(std::move(live)) {
     SortByAddress(live_);
-    for (const HeldBlock& block : live_) {
-      ResidentSite& site = sites_[block.site];
-      site.live_bytes += block.size();
-      site.untouched_bytes += block.size();  // until its pages are seen
-      if (!block.has(HeldBlock::kMore)) ++site.blocks;
-    }
   }
 
   // By address.
@@ -105,9 +81,27 @@ class Layer {
   }
 
   // The resident memory of each site, with its number, in no order. The last call.
-  std::vector<std::pair<uint32_t, ResidentSite>> TakeSites() { return sites_.Take(); }
+  std::vector<std::pair<uint32_t, ResidentSite>> TakeSites() {
+    while (counted_ < live_.size()) SiteOf(counted_);
+    return sites_.Take();
+  }
 
  private:
+  // The site of live_[i], which counts the block the first time, and those before that are in no
+  // mapping.
+  ResidentSite& SiteOf(size_t i) {
+    while (counted_ < i) SiteOf(counted_);
+    const HeldBlock& block = live_[i];
+    ResidentSite& site = sites_[block.site];
+    if (i == counted_) {
+      ++counted_;
+      site.live_bytes += block.size();
+      site.untouched_bytes += block.size();  // until its pages are seen
+      if (!block.has(HeldBlock::kMore)) ++site.blocks;
+    }
+    return site;
+  }
+
   // With the bookkeeping in front: 8 bytes of the block's own with glibc.
   static uint64_t BeginOf(const HeldBlock& block) {
     return block.address() - std::min(kHeader, block.address());
@@ -180,7 +174,7 @@ class Layer {
       if (begin >= end) continue;
       before = end;
       if (!block.has(HeldBlock::kMapped)) fragmentation.Add(begin, end, block.site);
-      ResidentSite& site = sites_[block.site];
+      ResidentSite& site = SiteOf(i);
       while (first_run < pages.size() && pages[first_run].end <= begin) ++first_run;
       for (size_t r = first_run; r < pages.size() && pages[r].begin < end; ++r) {
         const uint64_t asked = OverlapOf(pages[r].begin, pages[r].end, std::max(address, begin),
@@ -232,8 +226,9 @@ class Layer {
   const uint64_t page_bytes_;
   RssBridge& bridge_;
   std::vector<HeldBlock> live_;  // by address
-  ResidentSites sites_;
+  BySiteNumber<ResidentSite> sites_;
   size_t next_block_ = 0, next_run_ = 0;
+  size_t counted_ = 0;                  // of live_, by the sites
   PageOwners::Stretch known_{};  // from known_from_ on, in the mapping
   uint64_t known_from_ = 0;
   Parts in_blocks_{};            // bytes of the mapping's blocks, by what their memory is in
@@ -271,7 +266,8 @@ void PageSnapshots::Take(const HeapModel& model, const MappingModel& mappings, u
 
 void PageSnapshots::TakeOne(const HeapModel& model, const MappingModel& mappings,
                             const SnapshotPlace& place) {
-  const uint64_t page = std::max<uint64_t>(reader_->metadata().process.page_bytes, 512);
+  const uint64_t page =
+      std::bit_floor(std::max<uint64_t>(reader_->metadata().process.page_bytes, 512));
   RawSnapshot snapshot = ReadSnapshot(reader_, place, page);
   if (!snapshot.done) return;
   Collect(model);  // so that there is one copy of the live blocks at a time
