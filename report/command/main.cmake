@@ -6,7 +6,7 @@ add_library(memtrace_command STATIC command/command_pack.cc command/dump.cc comm
 target_link_libraries(memtrace_command PUBLIC memtrace_cli PRIVATE memtrace_warnings memtrace_sanitizers)
 memtrace_common_headers(memtrace_command REPORT)
 
-add_executable(memtrace command/main.cc command/add_report_options.cc command/command_dump.cc command/command_info.cc
+add_executable(memtrace command/main.cc command/add_report_options.cc command/command_dump.cc command/command_info.cc command/large_blocks.cc
   command/command_leaks.cc command/command_report.cc command/heap_questions.cc command/leak_signal.cc command/process_status.cc command/running_trace.cc
   valgrind/command_compare.cc valgrind/driver.cc valgrind/driver_children.cc valgrind/driver_suppressions.cc
   valgrind/named_trace.cc

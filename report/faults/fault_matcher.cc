@@ -166,7 +166,7 @@ void FaultMatcher::Claim(const HeldBlock& block, const HeapModel& model) {
       waiting_.emplace(next, rest);
     }
   }
-  if (!waiting_.empty() && filtered_ <= 2 * waiting_.size() + 64) return;
+  if (!waiting_.empty() && filtered_ <= waiting_.size() + waiting_.size() / 8 + 64) return;
   filter_.fill(0);
   filtered_ = waiting_.size();
   for (const auto& [address, fault] : waiting_) AddToFilter(address);

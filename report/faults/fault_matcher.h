@@ -174,7 +174,7 @@ class FaultMatcher {
   uint32_t CodeOf(const Fault& fault);
   std::vector<FaultToucher> Sorted(const Touchers& touchers, size_t most) const;
 
-  static constexpr uint64_t kFilterPages = 4096;
+  static constexpr uint64_t kFilterPages = 1 << 15;  // thousands of pages may be waited for
 
   const int page_bits_;  // of addresses within a page of the program's machine
   StackTable* const stacks_;
