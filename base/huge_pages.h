@@ -13,6 +13,7 @@ namespace memtrace::base {
 
 // Below this it is not worth a call.
 inline constexpr size_t kHugeFromBytes = size_t{4} << 20;
+inline constexpr size_t kHugePageBytes = size_t{2} << 20;  // x86-64
 
 // A wish: a kernel that does not know huge pages, or is told not to use them, goes on as before.
 inline void PreferHugePages(void* begin, size_t bytes) {

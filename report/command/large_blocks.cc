@@ -19,13 +19,19 @@
 
 namespace {
 
-// `get(size)`: of malloc's kind.
-template <typename Get>
-void* LargeInHugePages(std::size_t size, const Get& get) {
-  if (size == 0) size = 1;
+// Throws if there is no memory. `alignment` is a power of two.
+void* Allocate(std::size_t size, std::size_t alignment) {
+  const bool large = size >= memtrace::base::kHugeFromBytes;
+  if (large) alignment = std::max(alignment, memtrace::base::kHugePageBytes);
   for (;;) {
-    if (void* const block = get(size); block != nullptr) [[likely]] {
-      memtrace::base::PreferHugePages(block, size);
+    void* block = nullptr;
+    if (alignment <= alignof(std::max_align_t)) {
+      block = std::malloc(std::max<std::size_t>(size, 1));
+    } else if (posix_memalign(&block, alignment, size) != 0) {
+      block = nullptr;
+    }
+    if (block != nullptr) [[likely]] {
+      if (large) memtrace::base::PreferHugePages(block, size);
       return block;
     }
     const std::new_handler handler = std::get_new_handler();
@@ -37,16 +43,10 @@ void* LargeInHugePages(std::size_t size, const Get& get) {
 }  // namespace
 
 // The operator delete of libstdc++ gives both to free().
-void* operator new(std::size_t size) {
-  return LargeInHugePages(size, [](std::size_t bytes) { return std::malloc(bytes); });
-}
+void* operator new(std::size_t size) { return Allocate(size, 1); }
 
 void* operator new(std::size_t size, std::align_val_t alignment) {
-  const std::size_t multiple = std::max(static_cast<std::size_t>(alignment), sizeof(void*));
-  return LargeInHugePages(size, [multiple](std::size_t bytes) {
-    void* block = nullptr;
-    return posix_memalign(&block, multiple, bytes) == 0 ? block : nullptr;
-  });
+  return Allocate(size, static_cast<std::size_t>(alignment));
 }
 
 #endif  // __SANITIZE_ADDRESS__
