@@ -26,6 +26,7 @@ class LateFrees {
     uint32_t number = 0;  // of all that were added
   };
   static constexpr size_t kMost = 1 << 19;
+  static constexpr size_t kFew = 1 << 15;
 
   // A block is one to keep if it lived for a thirty-second of the run so far.
   bool IsLong(uint64_t lifetime_ns) const { return lifetime_ns >= long_ns_; }
@@ -41,6 +42,7 @@ class LateFrees {
       MakeRoom(free.freed_ns);
       if (!IsChosen(free)) return;
     }
+    if (frees_.size() == kFew) frees_.reserve(kMost);  // and not by copies of ever larger ones
     frees_.push_back(free);
   }
 

@@ -38,14 +38,21 @@ class HeapModel::GrowthJudge {
   // not make the site larger. Nothing takes the places of what the shutdown frees.
   uint64_t GoneBytes(size_t site) const;  // of earlier ones
   bool TookPlaces(const Site& site, uint64_t gone_bytes) const;
+  // Calls `to` with each free of what was live when the shutdown began: those before it are of none
+  // of that.
+  template <typename Do>
+  void ForEachLateFree(const Do& to) const {
+    for (const LateFrees::Free& each : model_.late_frees_.frees()) {
+      if (each.freed_ns >= analysis_.shutdown_ns) to(each);
+    }
+  }
   // Calls `to` with the numbers by which the finder knows a site and its families.
   template <typename Do>
   void ForEachOf(uint32_t site, const Do& to) const;
 
   HeapModel& model_;
   Analysis& analysis_;
-  std::vector<LateFrees::Free> late_;  // of what was live when the shutdown began
-  absl::flat_hash_set<uint32_t> late_sites_;
+  absl::flat_hash_set<uint32_t> late_sites_;  // of what was live when the shutdown began
   absl::flat_hash_map<uint32_t, uint64_t> gone_bytes_;  // before the shutdown, in units; by site
   GrowthFinder finder_;
   std::vector<SiteFamilies> kinds_;
@@ -79,13 +86,10 @@ uint64_t HeapModel::GrowthJudge::FindShutdown(const HeapModel& model, const Anal
 }
 
 HeapModel::GrowthJudge::GrowthJudge(HeapModel* model, Analysis* analysis)
-    : model_(*model), analysis_(*analysis), late_(model->late_frees_.frees()),
+    : model_(*model), analysis_(*analysis),
       finder_(analysis->range.from_ns, analysis->judged_until_ns(), analysis->series_interval_ns,
               analysis->shutdown_ns) {
-  // What was live when the shutdown began: frees before it are none of that.
-  std::erase_if(late_,
-                [&](const LateFrees::Free& each) { return each.freed_ns < analysis_.shutdown_ns; });
-  for (const LateFrees::Free& each : late_) late_sites_.insert(each.site);
+  ForEachLateFree([&](const LateFrees::Free& each) { late_sites_.insert(each.site); });
   // Of the interval in which the shutdown begins it is not known which frees came before that.
   const auto points = model->left_out_.points();
   for (size_t i = 0; i < std::min(analysis->timeline.size(), points.size()); ++i) {
@@ -142,12 +146,12 @@ void HeapModel::GrowthJudge::AddBlocks() {
     const uint64_t bytes = model_.Round(model_.WeightOf(block.size()).bytes);
     ForEachOf(block.site, [&](size_t number) { finder_.AddLive(number, block.time_ns, bytes); });
   };
-  for (const LateFrees::Free& each : late_) {
+  ForEachLateFree([&](const LateFrees::Free& each) {
     const uint64_t bytes = model_.Round(model_.WeightOf(each.size).bytes);
     ForEachOf(each.site, [&](size_t number) {
       finder_.AddLateFree(number, each.born_ns, each.freed_ns, model_.late_frees_.weight(), bytes);
     });
-  }
+  });
   model_.table_.ForEach(add);
   if (model_.custom_ != nullptr) {
     for (const auto& [key, block] : model_.custom_->blocks()) add(block.held);
