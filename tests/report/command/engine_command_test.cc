@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cinttypes>
 #include <cstddef>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -203,6 +205,35 @@ TEST_F(EngineCommandTest, MemoryDoesNotGrowWithTheEvents) {
   }
   EXPECT_LT(kilobytes[1], kilobytes[0] + 24 * 1024);
   EXPECT_LT(kilobytes[1], 160 * 1024);
+}
+
+// As the library sees it in the reporter itself.
+TEST_F(EngineCommandTest, LargeBlocksBeginWhereHugePagesDo) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "operator new is the sanitizer's";
+#endif
+  MakeTrace({.events = 200'000, .sites = 20'000});
+  setenv("LD_PRELOAD", MEMTRACE_BUILD_DIR "/lib/libmemtrace.so", 1);
+  setenv("MEMTRACE_OUT", Path("reader.mtr").c_str(), 1);
+  Start(Report({}), {});
+  unsetenv("LD_PRELOAD");
+  unsetenv("MEMTRACE_OUT");
+  ASSERT_EQ(Wait(), 0);
+  Start({"dump", Path("reader.mtr")}, {});
+  ASSERT_EQ(Wait(), 0);
+  constexpr uint64_t kLarge = 4 << 20, kHugePage = 2 << 20;
+  std::ifstream lines(Path("out"));
+  int large = 0;
+  for (std::string line; std::getline(lines, line);) {
+    uint64_t address = 0, size = 0;
+    if (sscanf(line.c_str(), "%*s %*s posix_memalign %" SCNx64 " size=%" SCNu64, &address,
+               &size) != 2 || size < kLarge) {
+      continue;
+    }
+    ++large;
+    EXPECT_EQ(address % kHugePage, 0u) << line;
+  }
+  EXPECT_GE(large, 2);
 }
 
 TEST_F(EngineCommandTest, ShowsProgressOnATerminal) {
