@@ -137,13 +137,15 @@ std::string_view FlagMeantBy(std::string_view name) {
 }
 
 // With huge pages of a size of their own the heaps of glibc's arenas have other sizes and places.
-bool AsksForHugeHeaps(std::string_view tunables) {
+// False: the tunables say nothing of that.
+bool AsksForHugeHeaps(std::string_view tunables, bool* asks) {
   constexpr std::string_view kName = "glibc.malloc.hugetlb=";
   const size_t at = tunables.rfind(kName);
   if (at == std::string_view::npos) return false;
   const std::string_view value = From(tunables, at + kName.size());
-  return !value.empty() && value != "0" && value != "1" && !value.starts_with("0:") &&
-         !value.starts_with("1:");
+  *asks = !value.empty() && value != "0" && value != "1" && !value.starts_with("0:") &&
+          !value.starts_with("1:");
+  return true;
 }
 
 constexpr bool IsDigitOfSize(char c) { return c >= '0' && c <= '9'; }
@@ -200,6 +202,7 @@ void Config::Parse(std::string_view environment, bool (*may_say)()) {
   out.Clear();
   out << kDefaultTraceName;
   Setter setter{*this};
+  bool in_tunables = false;
   while (!environment.empty()) {
     const size_t end = environment.find('\0');
     const std::string_view entry = First(environment, end);
@@ -208,7 +211,10 @@ void Config::Parse(std::string_view environment, bool (*may_say)()) {
       gconv_path.Clear();
       gconv_path << From(entry, 11);
     }
-    if (entry.starts_with("GLIBC_TUNABLES=")) glibc_has_huge_heaps = AsksForHugeHeaps(entry);
+    // glibc before 2.39 puts an end behind each tunable that it knows: the next looks like an entry.
+    in_tunables =
+        entry.starts_with("GLIBC_TUNABLES=") || (in_tunables && entry.starts_with("glibc."));
+    if (in_tunables) AsksForHugeHeaps(entry, &glibc_has_huge_heaps);
     if (!entry.starts_with(kPrefix)) continue;
     const size_t equals = entry.find('=');
     if (equals == std::string_view::npos) continue;

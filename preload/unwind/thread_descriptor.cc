@@ -25,18 +25,27 @@ uintptr_t FindTidOffset(uintptr_t descriptor, int tid) {
 
 bool FindStackBlock(uintptr_t descriptor, uintptr_t readable_end, uintptr_t* begin,
                     uintptr_t* end, uintptr_t* guard) {
+  constexpr uintptr_t kUsual = 1680;              // glibc 2.26 to 2.40
+  constexpr uintptr_t kLowest = uintptr_t{64} << 10;  // that a kernel maps, as a rule
   uintptr_t last = descriptor + kDescriptorBytes;
   if (last > readable_end) last = readable_end;
-  for (uintptr_t at = descriptor + 512; at + 4 * kWord <= last; at += kWord) {
+  const auto is_at = [&](uintptr_t at) {
+    if (at + 4 * kWord > last) return false;
     const uintptr_t block = Load(at);
     const uintptr_t bytes = Load(at + kWord);
-    if (block >= descriptor || bytes < kPageBytes || bytes > uintptr_t{1} << 40) continue;
-    if (block + bytes <= descriptor || block + bytes > descriptor + (64 << 10)) continue;
-    if (Load(at + 2 * kWord) >= bytes || Load(at + 3 * kWord) > bytes) continue;
+    // Below 1 TiB any pointer has the form of a size.
+    if (block < kLowest || block >= descriptor || bytes < kPageBytes || bytes > uintptr_t{1} << 40)
+      return false;
+    if (block + bytes <= descriptor || block + bytes > descriptor + (64 << 10)) return false;
+    if (Load(at + 2 * kWord) >= bytes || Load(at + 3 * kWord) > bytes) return false;
     *begin = block;
     *end = block + bytes;
     if (guard != nullptr) *guard = Load(at + 2 * kWord);
     return true;
+  };
+  if (is_at(descriptor + kUsual)) return true;
+  for (uintptr_t at = descriptor + 512; at + 4 * kWord <= last; at += kWord) {
+    if (is_at(at)) return true;
   }
   return false;
 }

@@ -155,6 +155,33 @@ int main(void) {
   EXPECT_THAT(ReportText(traces.path()), HasSubstr("1 trace"));
 }
 
+// The process ends by it, for the block has been unmapped: by what the library itself looks at.
+TEST(CheckTest, ADoubleFreeOfALargeBlockIsTold) {
+  TempDir directory;
+  const std::string program = Compile(directory, "app", R"(#include <stdlib.h>
+int main(int argc, char** argv) {
+  void* volatile block = malloc(1000000);
+  free(block);
+  if (argc > 1) {
+    block = realloc(block, 2000000);
+  } else {
+    free(block);
+  }
+  return argv[0] == block;
+})", {"-w"});
+  for (const Words& words : {Words{program}, Words{program, "by realloc"}}) {
+    for (const char* stacks : {"off", "on"}) {
+      SCOPED_TRACE(words.back() + " " + stacks);
+      TempDir traces;
+      Command command{.arguments = words};
+      command.environment = {{"MEMTRACE_FREE_STACKS", stacks}};
+      EXPECT_EQ(RunCommand(Traced(command, traces.path())).Outcome(), "signal 11");
+      EXPECT_THAT(ReportText(traces.path()), HasSubstr("double free"));
+      EXPECT_THAT(Check({traces.path()}).out, HasSubstr("app 1 invalid free, at most 0"));
+    }
+  }
+}
+
 TEST(CheckTest, ADoubleFreeOfAForkedChildFails) {
   TempDir directory;
   const std::string program = Compile(directory, "app", R"(#include <stdlib.h>

@@ -243,6 +243,8 @@ TEST_F(LeakScanTest, WhatThreadsReturned) {
 
 TEST_F(LeakScanTest, StacksThatAreGuardedByARegion) { RUN_AND_CHECK("guard_regions"); }
 
+TEST_F(LeakScanTest, StacksAtLowAddresses) { RUN_AND_CHECK("low_stacks"); }
+
 TEST_F(LeakScanTest, Mappings) {
   RUN_AND_CHECK("mappings");
   EXPECT_GE(raw_.back().regions.size(), 8u);

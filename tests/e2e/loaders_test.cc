@@ -126,14 +126,18 @@ TEST_F(LoadersTest, GlibcsTunablesChangeNothing) {
 
 // The heaps of arenas have other sizes then.
 TEST_F(LoadersTest, HugePagesForTheHeapChangeNothing) {
-  const Command command = {.arguments = {TraceePath("many_threads"), "at_once", "20"},
-                           .environment = {{"GLIBC_TUNABLES", "glibc.malloc.hugetlb=2"}}};
-  const Result plain = RunCommand(command);
-  const Result run = RunCommand(Traced(command, traces_.path()));
-  EXPECT_EQ(run.Outcome(), plain.Outcome()) << run.err;
-  EXPECT_EQ(run.out, plain.out);
-  const Json report = BriefReport(TraceOf(traces_.path(), "many_threads", run.pid));
-  EXPECT_EQ(report.at("coverage").at("dropped_events"), 0);
+  for (const std::string before : {"", "glibc.malloc.tcache_count=0:"}) {
+    SCOPED_TRACE(before);
+    const Command command = {
+        .arguments = {TraceePath("many_threads"), "at_once", "20"},
+        .environment = {{"GLIBC_TUNABLES", before + "glibc.malloc.hugetlb=2"}}};
+    const Result plain = RunCommand(command);
+    const Result run = RunCommand(Traced(command, traces_.path()));
+    EXPECT_EQ(run.Outcome(), plain.Outcome()) << run.err;
+    EXPECT_EQ(run.out, plain.out);
+    const Json report = BriefReport(TraceOf(traces_.path(), "many_threads", run.pid));
+    EXPECT_EQ(report.at("coverage").at("dropped_events"), 0);
+  }
 }
 
 // As patchelf lays libraries out when there are more program headers than there was room for: at the end of the file, in

@@ -43,6 +43,23 @@ TEST(ConfigTest, NotesWhereCharacterSetsAre) {
             "/opt/a:/opt/b");
 }
 
+// glibc may have put ends behind the tunables that it knew.
+TEST(ConfigTest, NotesHugeHeaps) {
+  const auto huge = [](std::initializer_list<const char*> entries) {
+    return Parse(Environment(entries)).config.glibc_has_huge_heaps;
+  };
+  EXPECT_TRUE(huge({"GLIBC_TUNABLES=glibc.malloc.hugetlb=2"}));
+  EXPECT_TRUE(huge({"GLIBC_TUNABLES=glibc.malloc.hugetlb=2:glibc.malloc.check=0"}));
+  EXPECT_TRUE(huge({"GLIBC_TUNABLES=glibc.malloc.check=0:glibc.malloc.hugetlb=2"}));
+  EXPECT_TRUE(huge({"A=1", "GLIBC_TUNABLES=glibc.malloc.check=0", "glibc.malloc.hugetlb=2", "B=2"}));
+  EXPECT_TRUE(huge({"GLIBC_TUNABLES=glibc.malloc.hugetlb=0", "glibc.malloc.hugetlb=2"}));
+  EXPECT_TRUE(huge({"GLIBC_TUNABLES=glibc.malloc.hugetlb=2", "glibc.malloc.check=0"}));
+  EXPECT_FALSE(huge({"GLIBC_TUNABLES=glibc.malloc.hugetlb=1", "glibc.malloc.check=0"}));
+  EXPECT_FALSE(huge({"GLIBC_TUNABLES=glibc.malloc.hugetlb=0:glibc.malloc.check=2"}));
+  EXPECT_FALSE(huge({"GLIBC_TUNABLES=glibc.malloc.check=0", "B=2", "glibc.malloc.hugetlb=2"}));
+  EXPECT_FALSE(huge({"HOME=/root"}));
+}
+
 TEST(ConfigTest, TakesEveryVariable) {
   const Parsed parsed = Parse(Environment({"MEMTRACE_OUT=/tmp/x.mtr", "MEMTRACE_STACKS=off",
                                            "MEMTRACE_CHILDREN=off", "MEMTRACE_MAX_BYTES=500M",

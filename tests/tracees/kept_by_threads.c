@@ -347,6 +347,31 @@ static int ScannedByMany(void) {
   return 0;
 }
 
+// Below 1 TiB a pointer has the form of a size: the bounds of a stack there are found all the same,
+// and nothing below the stack is given up.
+static int LowStacks(void) {
+  enum { kStackBytes = 256 << 10 };
+  for (int i = 0; i < 3; ++i) {
+    // The kernel gives from above: what keeps the block lies below.
+    char* const stack = mmap(NULL, kStackBytes, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+    void** const below = mmap(NULL, kPage, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+    if (stack == MAP_FAILED || below == MAP_FAILED || (char*)below > stack) return 77;
+    pthread_attr_t attributes;
+    pthread_t thread;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstack(&attributes, stack, kStackBytes);
+    pthread_create(&thread, &attributes, KeepOnStack, NULL);
+    pthread_attr_destroy(&attributes);
+    WaitFor(&g_ready, i + 1);
+    below[7] = Block("reachable");
+  }
+  Lose();
+  CleanStack();
+  return 0;
+}
+
 const struct Case kThreadsCases[] = {
     {"threads", OtherThreads},
     {"register", Register},
@@ -357,6 +382,7 @@ const struct Case kThreadsCases[] = {
     {"ended_threads", EndedThreads},
     {"returned_blocks", ReturnedBlocks},
     {"guard_regions", GuardRegions},
+    {"low_stacks", LowStacks},
     {"hundred_threads", HundredThreads},
     {"stale_below", StaleBelow},
     {"wait_loop", WaitLoop},
