@@ -352,11 +352,11 @@ static int ScannedByMany(void) {
 static int LowStacks(void) {
   enum { kStackBytes = 256 << 10 };
   for (int i = 0; i < 3; ++i) {
-    // The kernel gives from above: what keeps the block lies below.
-    char* const stack = mmap(NULL, kStackBytes, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+    // The kernel gives such memory from below.
     void** const below = mmap(NULL, kPage, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+    char* const stack = mmap(NULL, kStackBytes, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
     if (stack == MAP_FAILED || below == MAP_FAILED || (char*)below > stack) return 77;
     pthread_attr_t attributes;
     pthread_t thread;
