@@ -351,22 +351,18 @@ static int ScannedByMany(void) {
 // and nothing below the stack is given up.
 static int LowStacks(void) {
   enum { kStackBytes = 256 << 10 };
-  for (int i = 0; i < 3; ++i) {
-    // The kernel gives such memory from below.
-    void** const below = mmap(NULL, kPage, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
-    char* const stack = mmap(NULL, kStackBytes, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
-    if (stack == MAP_FAILED || below == MAP_FAILED || (char*)below > stack) return 77;
-    pthread_attr_t attributes;
-    pthread_t thread;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstack(&attributes, stack, kStackBytes);
-    pthread_create(&thread, &attributes, KeepOnStack, NULL);
-    pthread_attr_destroy(&attributes);
-    WaitFor(&g_ready, i + 1);
-    below[7] = Block("reachable");
-  }
+  char* const memory = mmap(NULL, kPage + kStackBytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+  if (memory == MAP_FAILED) return 77;
+  pthread_attr_t attributes;
+  pthread_t thread;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstack(&attributes, memory + kPage, kStackBytes);
+  pthread_create(&thread, &attributes, KeepOnStack, NULL);
+  pthread_attr_destroy(&attributes);
+  WaitFor(&g_ready, 1);
+  void** const below = (void**)memory;
+  below[7] = Block("reachable");
   Lose();
   CleanStack();
   return 0;
