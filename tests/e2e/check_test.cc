@@ -176,7 +176,7 @@ int main(int argc, char** argv) {
       Command command{.arguments = words};
       command.environment = {{"MEMTRACE_FREE_STACKS", stacks}};
       EXPECT_EQ(RunCommand(Traced(command, traces.path())).Outcome(), "signal 11");
-      EXPECT_THAT(ReportText(traces.path() / FilesIn(traces.path(), ".mtr").at(0)), HasSubstr("double free"));
+      EXPECT_THAT(ReportText(traces / FilesIn(traces.path(), ".mtr").at(0)), HasSubstr("double free"));
       EXPECT_THAT(Check({traces.path()}).out, HasSubstr("app 1 invalid free, at most 0"));
     }
   }
