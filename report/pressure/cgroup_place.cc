@@ -1,12 +1,14 @@
 #include "report/pressure/cgroup_place.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "report/base/proc_stat.h"
 
 namespace memtrace::report::pressure {
 namespace {
@@ -76,20 +78,53 @@ std::string DirectoryOf(const KernelFiles& files, const Mount& mount, const std:
   return files.Exists(directory) ? directory : mount.point;
 }
 
-}  // namespace
+// By the line of /proc/PID/stat. The flag comes before the state.
+bool Exits(absl::string_view stat) {
+  constexpr uint64_t kExiting = 4;  // PF_EXITING of linux/sched.h
+  const absl::string_view state = ProcStatField(stat, 3);
+  const uint64_t flags = OnlyNumber(ProcStatField(stat, 9)).value_or(0);
+  return state == "Z" || state == "X" || (flags & kExiting) != 0;
+}
 
-absl::StatusOr<CgroupTables> ReadCgroupTables(const KernelFiles& files, uint32_t pid) {
-  auto groups = files.Read(ProcPath(pid, "cgroup"));
+// `task`: "" for the main thread, or "task/TID/".
+absl::StatusOr<std::string> CgroupsOf(const KernelFiles& files, uint32_t pid,
+                                      absl::string_view task) {
+  auto groups = files.Read(ProcPath(pid, absl::StrCat(task, "cgroup")));
   if (!groups.ok()) {
     return absl::Status(groups.status().code(),
                         absl::StrCat("/proc/PID/cgroup: ", groups.status().message()));
   }
+  // Asked afterwards: who lives now lived when its groups were read.
+  const auto stat = files.Read(ProcPath(pid, absl::StrCat(task, "stat")));
+  if (!stat.ok() || Exits(*stat)) return absl::NotFoundError("the program has ended");
+  return groups;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadCgroups(const KernelFiles& files, uint32_t pid) {
+  auto groups = CgroupsOf(files, pid, "");
+  if (groups.ok()) return groups;
+  for (const std::string& thread : files.List(ProcPath(pid, "task"))) {
+    auto of_thread = CgroupsOf(files, pid, absl::StrCat("task/", thread, "/"));
+    if (of_thread.ok()) return of_thread;
+  }
+  return groups;
+}
+
+absl::StatusOr<CgroupTables> WithMounts(const KernelFiles& files, std::string groups) {
   auto mounts = files.Read("/proc/self/mountinfo");
   if (!mounts.ok()) {
     return absl::Status(mounts.status().code(),
                         absl::StrCat("/proc/self/mountinfo: ", mounts.status().message()));
   }
-  return CgroupTables{*std::move(groups), *std::move(mounts)};
+  return CgroupTables{std::move(groups), *std::move(mounts)};
+}
+
+absl::StatusOr<CgroupTables> ReadCgroupTables(const KernelFiles& files, uint32_t pid) {
+  auto groups = ReadCgroups(files, pid);
+  if (!groups.ok()) return groups.status();
+  return WithMounts(files, *std::move(groups));
 }
 
 std::optional<CgroupPlace> FindCgroup(const KernelFiles& files, const CgroupTables& tables,

@@ -19,11 +19,17 @@ namespace memtrace::report::pressure {
 
 // What the kernel says of all hierarchies.
 struct CgroupTables {
-  std::string groups;  // /proc/PID/cgroup
+  std::string groups;  // by ReadCgroups()
   std::string mounts;  // /proc/self/mountinfo
 };
 
-// Fails with a sentence.
+// /proc/PID/cgroup of a thread that lives, the main thread where it does. Version 1 has one that
+// exits in the root group, and a main thread may do so long before the others. Fails with a
+// sentence, also where none lives.
+absl::StatusOr<std::string> ReadCgroups(const KernelFiles& files, uint32_t pid);
+
+// Both fail with a sentence.
+absl::StatusOr<CgroupTables> WithMounts(const KernelFiles& files, std::string groups);
 absl::StatusOr<CgroupTables> ReadCgroupTables(const KernelFiles& files, uint32_t pid);
 
 struct CgroupPlace {

@@ -1,6 +1,7 @@
 #include "report/pressure/memory_cgroup.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "report/pressure/cgroup_place.h"
@@ -33,7 +34,13 @@ std::optional<uint64_t> Limit(const KernelFiles& files, const MemoryCgroup& cgro
 }  // namespace
 
 absl::StatusOr<MemoryCgroup> FindMemoryCgroup(const KernelFiles& files, uint32_t pid) {
-  const auto tables = ReadCgroupTables(files, pid);
+  auto groups = ReadCgroups(files, pid);
+  if (!groups.ok()) return groups.status();
+  return MemoryCgroupIn(files, *std::move(groups));
+}
+
+absl::StatusOr<MemoryCgroup> MemoryCgroupIn(const KernelFiles& files, std::string groups) {
+  const auto tables = WithMounts(files, std::move(groups));
   if (!tables.ok()) return tables.status();
   // Where both are mounted, memory is controlled by the one that has its files.
   for (const int version : {2, 1}) {

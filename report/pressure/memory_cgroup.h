@@ -24,8 +24,9 @@ struct MemoryCgroup {
   bool operator==(const MemoryCgroup&) const = default;
 };
 
-// Fails with a sentence when there is none to be seen.
+// Both fail with a sentence when there is none to be seen. `groups`: by ReadCgroups().
 absl::StatusOr<MemoryCgroup> FindMemoryCgroup(const KernelFiles& files, uint32_t pid);
+absl::StatusOr<MemoryCgroup> MemoryCgroupIn(const KernelFiles& files, std::string groups);
 
 struct CgroupFigures {
   std::optional<uint64_t> current_bytes, swap_bytes;

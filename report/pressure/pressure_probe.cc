@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "report/base/proc_stat.h"
+#include "report/pressure/cgroup_place.h"
 
 namespace memtrace::report::pressure {
 namespace {
@@ -98,10 +99,10 @@ void PressureProbe::ReadSystem(PressureSample* sample) {
 }
 
 void PressureProbe::ReadGroup(PressureSample* sample) {
-  const auto groups = files_.Read(ProcPath(pid_, "cgroup"));
+  const auto groups = ReadCgroups(files_, pid_);
   // When the program has ended, its group is where it last was.
   if (groups.ok() && (*groups != groups_ || groups_.empty())) {
-    auto found = FindMemoryCgroup(files_, pid_);
+    auto found = MemoryCgroupIn(files_, *groups);
     groups_ = *groups;
     if (found.ok()) {
       cgroup_ = *std::move(found);

@@ -45,7 +45,7 @@ class PressureProbe {
 
   const KernelFiles files_;
   const uint32_t pid_;
-  std::string groups_;  // /proc/PID/cgroup, as last read
+  std::string groups_;  // by ReadCgroups(), the last
   std::optional<MemoryCgroup> cgroup_;
   std::map<std::string, std::string> notes_;  // by name of the file
 };

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "format/record_decoder.h"
@@ -32,10 +33,18 @@ using ::testing::SizeIs;
 // A machine that is written down: process 42 and its control group.
 class RecordedMachine : public ::testing::Test {
  protected:
+  void SetUp() override { WriteStat("42", "S"); }
+
   void Write(const std::string& path, const std::string& text) {
     const std::filesystem::path at = root_ / path;
     std::filesystem::create_directories(at.parent_path());
     std::ofstream(at, std::ios::trunc) << text;
+  }
+  // `flags`: 0x400100, or with PF_EXITING.
+  void WriteStat(const std::string& process, const std::string& state, uint64_t flags = 4194560) {
+    Write("proc/" + process + "/stat",
+          "42 (a ) b) " + state + " 1 42 42 0 -1 " + std::to_string(flags) +
+              " 111 0 22 0 5 6 0 0 20 0 1 0 77 0 0\n");
   }
   void WriteVmstat(uint64_t oom_kill) {
     Write("proc/vmstat", "nr_free_pages 1\npswpin 7\npswpout 8\npgmajfault 9\n"
@@ -80,7 +89,6 @@ class RecordedMachine : public ::testing::Test {
     Write("proc/42/status", "Name:\tRssAnon: 9 kB\nVmHWM:\t    300 kB\nVmPTE:\t      40 kB\n"
                             "VmSwap:\t       8 kB\nRssAnon:\t    100 kB\nRssFile:\t      60 kB\n"
                             "RssShmem:\t       4 kB\n");
-    Write("proc/42/stat", "42 (a ) b) S 1 42 42 0 -1 4194560 111 0 22 0 5 6 0 0 20 0 1 0 77 0 0\n");
     Write("proc/42/smaps_rollup",
           "55-7f ---p 00000000 00:00 0 [rollup]\nRss:  164 kB\nPss:  99 kB\nPss_Dirty: 1 kB\n"
           "Shared_Clean: 3 kB\nShared_Dirty: 4 kB\nPrivate_Clean: 5 kB\nPrivate_Dirty: 6 kB\n"
@@ -233,6 +241,52 @@ TEST_F(RecordedMachine, KeepsTheGroupOfAProcessThatHasEnded) {
   EXPECT_FALSE(after.known(Column::kRssAnon));
   EXPECT_EQ(after[Column::kCgroupOomKill], 1u);
   EXPECT_THAT(probe.Notes(), IsEmpty()) << "that it ended is no news";
+}
+
+// Version 1 shows whoever exits in the root group.
+TEST_F(RecordedMachine, KeepsTheGroupOfAMainThreadThatExits) {
+  Version1(3);
+  Process();
+  Write("sys/fs/cgroup/memory/memory.usage_in_bytes", "9999\n");
+  PressureProbe probe(files(), 42);
+  PressureSample before;
+  probe.ReadCheap(&before);
+  EXPECT_EQ(before[Column::kCgroupLimit], 67108864u);
+  Write("proc/42/cgroup", "4:memory:/\n0::/\n");
+  const std::pair<const char*, uint64_t> ends[] = {{"Z", 4194560}, {"X", 4194560}, {"R", 4194564}};
+  for (const auto& [state, flags] : ends) {
+    WriteStat("42", state, flags);
+    PressureSample after;
+    probe.ReadCheap(&after);
+    EXPECT_EQ(probe.cgroup()->path, "/job") << state;
+    EXPECT_EQ(after[Column::kCgroupCurrent], 1000u) << state;
+    EXPECT_EQ(after[Column::kCgroupLimit], 67108864u) << state;
+    EXPECT_EQ(after[Column::kCgroupOomKill], 3u) << state;
+  }
+  EXPECT_THAT(probe.Notes(), IsEmpty());
+}
+
+TEST_F(RecordedMachine, AsksAThreadThatLivesForTheGroup) {
+  Version1(3);
+  Process();
+  Write("proc/42/cgroup", "4:memory:/\n0::/\n");
+  WriteStat("42", "Z");
+  EXPECT_FALSE(FindMemoryCgroup(files(), 42).ok()) << "no thread lives";
+  for (const char* thread : {"42", "43"}) {
+    WriteStat(std::string("42/task/") + thread, "Z");
+    Write(std::string("proc/42/task/") + thread + "/cgroup", "4:memory:/\n0::/\n");
+  }
+  EXPECT_FALSE(FindMemoryCgroup(files(), 42).ok()) << "no thread lives";
+  WriteStat("42/task/44", "S");
+  Write("proc/42/task/44/cgroup", "4:memory:/job\n0::/\n");
+  PressureProbe probe(files(), 42);
+  PressureSample sample;
+  probe.ReadCheap(&sample);
+  ASSERT_TRUE(probe.cgroup().has_value());
+  EXPECT_EQ(probe.cgroup()->path, "/job");
+  OomWatch watch(files(), 42, "");
+  Version1(4);
+  EXPECT_EQ(watch.kills_in_group(), 1u);
 }
 
 TEST_F(RecordedMachine, KnowsAnOomKillByTheCountOfTheGroup) {
