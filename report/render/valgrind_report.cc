@@ -24,15 +24,9 @@ namespace {
 
 using LeakCheck = ValgrindStyle::LeakCheck;
 
-std::string WhyNotScanned(const ReportView& view) {
-  std::string why;
-  LastScan(view.analysis(), &why);
-  return why;
-}
-
-absl::Status NoScan(const ReportView& view) {
+absl::Status NoScan(const ReportView& view, const ValgrindStyle& style) {
   return absl::FailedPreconditionError(
-      absl::StrCat(view.analysis().file, ": ", WhyNotScanned(view)));
+      absl::StrCat(view.analysis().file, ": ", WhyLeaksAreUnknown(view, style)));
 }
 
 // "48 (16 direct, 32 indirect) bytes in 1 blocks are definitely lost in loss record 3 of 9".
@@ -327,6 +321,22 @@ ValgrindErrors CountErrors(const LossList& losses, const ValgrindStyle& style) {
   return count;
 }
 
+std::string WhyLeaksAreUnknown(const ReportView& view, const ValgrindStyle& style) {
+  std::string why = style.why_unknown;
+  if (why.empty()) LastScan(view.analysis(), &why);
+  return why;
+}
+
+void RenderValgrindHead(const ReportView& view, const ValgrindStyle& style, words::Sink& out) {
+  if (style.verbosity <= 0) return;
+  const ProcessInfo& process = view.analysis().process;
+  ValgrindLines lines(process.pid, out);
+  lines.Add(absl::StrCat("Memtrace ", style.version, ", a heap tracer: leaks by memcheck's rules"));
+  lines.Add(absl::StrCat("Command: ", CommandText(process)));
+  if (!style.user_comment.empty()) lines.Add(words::EscapeControls(style.user_comment));
+  lines.Add();
+}
+
 void RenderFreeErrors(const ReportView& view, const ValgrindStyle& style, words::Sink& out) {
   ValgrindLines lines(view.analysis().process.pid, out);
   AddFreeErrors(style, lines);
@@ -334,17 +344,11 @@ void RenderFreeErrors(const ReportView& view, const ValgrindStyle& style, words:
 
 absl::Status RenderValgrindText(const ReportView& view, const LossList& list,
                                 const ValgrindStyle& style, words::Sink& out) {
-  if (list.scan == nullptr && style.leak_check != LeakCheck::kNo) return NoScan(view);
+  if (list.scan == nullptr && style.leak_check != LeakCheck::kNo) return NoScan(view, style);
   const Analysis& analysis = view.analysis();
   ValgrindLines lines(analysis.process.pid, out);
   const bool loud = style.verbosity > 0;
-  if (loud) {
-    lines.Add(absl::StrCat("Memtrace ", style.version,
-                           ", a heap tracer: leaks by memcheck's rules"));
-    lines.Add(absl::StrCat("Command: ", CommandText(analysis.process)));
-    if (!style.user_comment.empty()) lines.Add(words::EscapeControls(style.user_comment));
-    lines.Add();
-  }
+  RenderValgrindHead(view, style, out);
   AddFreeErrors(style, lines);
   if (loud) {
     lines.Add();
@@ -403,9 +407,12 @@ void RenderValgrindXmlWithoutLeaks(const ReportView& view, const ValgrindStyle& 
                                    words::Sink& out) {
   const bool has_error =
       absl::c_any_of(style.free_errors, [](const FreeError& error) { return !error.suppressed; });
-  if (!has_error && view.analysis().process.end != ProcessInfo::End::kSignal) return;
+  const ProcessInfo::End end = view.analysis().process.end;
+  const bool replaced = end == ProcessInfo::End::kExec;
+  if (!has_error && !replaced && end != ProcessInfo::End::kSignal) return;
   std::vector<std::string> remarks = Remarks(view, LossList(), style);
-  remarks.push_back(absl::StrCat("the leaks are not known: ", WhyNotScanned(view)));
+  remarks.push_back(words::EscapeControls(
+      absl::StrCat("the leaks are not known: ", WhyLeaksAreUnknown(view, style))));
   XmlOfRun document(view, style, out);
   document.WriteBegin(remarks);
   document.WriteEnd();
@@ -413,7 +420,7 @@ void RenderValgrindXmlWithoutLeaks(const ReportView& view, const ValgrindStyle& 
 
 absl::Status RenderValgrindXml(const ReportView& view, const LossList& list,
                                const ValgrindStyle& style, words::Sink& out) {
-  if (list.scan == nullptr && style.leak_check != LeakCheck::kNo) return NoScan(view);
+  if (list.scan == nullptr && style.leak_check != LeakCheck::kNo) return NoScan(view, style);
   XmlOfRun document(view, style, out);
   document.WriteBegin(Remarks(view, list, style));
   out.Write(XmlStatus("FINISHED", view.analysis().process.duration_ns));

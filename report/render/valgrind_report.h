@@ -41,6 +41,7 @@ struct ValgrindStyle {
   std::function<std::string(const FreeError&)> suppression_for_free;
   std::vector<std::string> remarks;  // for the head of the report
   std::string user_comment;
+  std::string why_unknown;  // why the leaks are not known; empty: the trace says it
 };
 
 // Loss records that count as errors, and errors of frees with how often they were made;
@@ -51,13 +52,20 @@ struct ValgrindErrors {
 };
 ValgrindErrors CountErrors(const LossList& losses, const ValgrindStyle& style);
 
+// Why there is no scan to report.
+std::string WhyLeaksAreUnknown(const ReportView& view, const ValgrindStyle& style);
+
+// The first lines of memcheck's text: which program it is of. Nothing with -q.
+void RenderValgrindHead(const ReportView& view, const ValgrindStyle& style, words::Sink& out);
+
 // Errors of frees alone, in memcheck's text: of a program that was ended before it could be
 // scanned they are known.
 void RenderFreeErrors(const ReportView& view, const ValgrindStyle& style, words::Sink& out);
 
-// The same in XML, with the signal that ended the program. A line of the preamble says why the leaks
-// are not known, and the program has no state FINISHED, behind which leaks are told, so that readers
-// do not take it for one without. Nothing is written where there is neither an error nor a signal.
+// The same in XML, with the signal that ended the program. A line of the preamble says why the
+// leaks are not known, and the program has no state FINISHED, behind which leaks are told, so that
+// readers do not take it for one without. Nothing is written where there is no error, no signal and
+// no exec.
 void RenderValgrindXmlWithoutLeaks(const ReportView& view, const ValgrindStyle& style,
                                    words::Sink& out);
 

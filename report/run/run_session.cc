@@ -416,7 +416,10 @@ int RunSession(const RunOptions& options, RunOutcome* outcome) {
   const RunResult result = follower.Stop(&end);
   const bool traced = Close(options, *spool, result, &end, watcher.kill(), program.path);
   child->TakeSignalsAgain();
-  if (outcome != nullptr) FillOutcome(result, traced, outcome);
+  if (outcome != nullptr) {
+    FillOutcome(result, traced, outcome);
+    if (end.signaled) outcome->end_signal = end.status;
+  }
   return traced ? end.exit_status() : kExitNotTraceable;
 }
 

@@ -31,6 +31,7 @@ struct RunOutcome {
   // The exit status is the traced program's own, and not that of one that did not start or was not
   // traced.
   bool is_the_programs = false;
+  int end_signal = 0;  // that ended the program
   std::vector<std::string> traces;  // the files that it wrote
   // What is not in the output.
   struct Missing {

@@ -115,10 +115,11 @@ class Driver {
     // A process that still runs may have begun by an exec, which does not matter
     // without trace_children.
     unknown_ |= options_.trace_children ? !outcome.missing.empty() : outcome.failed;
+    signal_ = outcome.end_signal;
     signal(SIGPIPE, SIG_IGN);
     LimitMemory();
 
-    for (const std::string& trace :
+    for (const TraceToReport& trace :
          TracesToReport(TracesIn(scratch.path()), run.output, options_)) {
       Report(trace);
       ++reported_;
@@ -126,10 +127,10 @@ class Driver {
     return exit_status;
   }
 
-  void Report(const std::string& path) {
+  void Report(const TraceToReport& one) {
     leak::LeakOptions leaks;
     leaks.heuristics = options_.heuristics;
-    const auto trace = NamedTrace::Read(path, symbolizer_, leaks);
+    const auto trace = NamedTrace::Read(one.file, symbolizer_, leaks);
     if (!trace.ok()) {
       Say(trace.status().message());
       unknown_ = true;
@@ -137,10 +138,11 @@ class Driver {
     }
     const Analysis& analysis = (*trace)->analysis();
     const ProcessInfo& process = analysis.process;
-    const bool root = Basename(path) == kRootTrace;
-    if (root && process.end == ProcessInfo::End::kSignal) signal_ = process.end_signal;
-    // After an exec the process is another program; nothing was looked for in the old one.
-    if (process.end == ProcessInfo::End::kExec) return;
+    // After an exec the process is another program; nothing was looked for in the old one. That the
+    // command itself became one which is not reported is told, and not of each child that starts a
+    // program.
+    const bool replaced = process.end == ProcessInfo::End::kExec;
+    if (replaced && (process.forked || one.next == TraceToReport::Next::kReported)) return;
     if (process.forked && options_.child_silent_after_fork) return;
 
     render::LossOptions how;
@@ -152,6 +154,14 @@ class Driver {
     suppressions_.Apply((*trace)->view(), &losses, &free_errors);
     render::ValgrindStyle style = Style((*trace)->view());
     style.free_errors = std::move(free_errors);
+    if (replaced) {
+      style.why_unknown = WhyNotFollowed(one);
+      const absl::Status status = WriteWithoutLeaks((*trace)->view(), style);
+      if (!status.ok()) Say(status.message());
+      unknown_ |= !status.ok() || (options_.trace_children &&
+                                   one.next == TraceToReport::Next::kNoTrace);
+      return;
+    }
     errors_ += CountErrors(losses, style).errors;
     words::StringSink log_text, xml_text;
     absl::Status status =
@@ -176,18 +186,27 @@ class Driver {
     unknown_ = true;
   }
 
+  std::string WhyNotFollowed(const TraceToReport& one) const {
+    const bool known = one.next == TraceToReport::Next::kLeftOut;
+    return absl::StrCat(
+        "the program was replaced by an exec of ", known ? one.next_program : "another program",
+        !options_.trace_children ? ", which is not followed without --trace-children=yes"
+        : known                  ? ", which --trace-children-skip leaves out"
+                                 : ", which was not traced");
+  }
+
   // What is known of a process whose memory was not scanned. Never a report that reads as none: an
-  // XML file is written where there is an error, or the signal that ended the process, to put into
-  // it, and that the leaks are not known is in the log in any case.
+  // XML file is written where there is an error, the signal that ended the process, or that an exec
+  // did, to put into it, and that the leaks are not known is in the log in any case.
   absl::Status WriteWithoutLeaks(const render::ReportView& view,
                                  const render::ValgrindStyle& style) {
     const ProcessInfo& process = view.analysis().process;
-    std::string why;
-    render::LastScan(view.analysis(), &why);
+    const std::string why = render::WhyLeaksAreUnknown(view, style);
     words::StringSink log_text, xml_text;
     if (options_.xml) {
       render::RenderValgrindXmlWithoutLeaks(view, style, xml_text);
     } else {
+      render::RenderValgrindHead(view, style, log_text);
       render::RenderFreeErrors(view, style, log_text);
     }
     log_text.Write(words::EscapeControls(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "absl/strings/string_view.h"
 #include "report/suppress/suppressions.h"
@@ -28,10 +29,15 @@ bool IsSkipped(const ProcessInfo& process, const DriverOptions& options) {
                      });
 }
 
+std::string CalledAs(const ProcessInfo& process) {
+  return process.command.empty() ? process.executable : process.command.front();
+}
+
 }  // namespace
 
-std::vector<std::string> TracesToReport(const std::vector<std::string>& traces,
-                                        const std::string& program, const DriverOptions& options) {
+std::vector<TraceToReport> TracesToReport(const std::vector<std::string>& traces,
+                                          const std::string& program,
+                                          const DriverOptions& options) {
   std::vector<ProcessImage> images;
   size_t root = kNoImage;
   for (const std::string& file : traces) {
@@ -62,12 +68,20 @@ std::vector<std::string> TracesToReport(const std::vector<std::string>& traces,
       stays[i] = stays[node.parent] && (is_forked || !IsSkipped(images[i].process, options));
     }
   }
-  std::vector<std::string> left;
+  std::vector<TraceToReport> left;
   for (const std::string& file : traces) {
+    TraceToReport one = {.file = file};
     const auto image = std::find_if(images.begin(), images.end(),
-                                    [&](const ProcessImage& one) { return one.file == file; });
-    if (image == images.end() || stays[static_cast<size_t>(image - images.begin())])
-      left.push_back(file);
+                                    [&](const ProcessImage& image) { return image.file == file; });
+    if (image != images.end()) {
+      const auto index = static_cast<size_t>(image - images.begin());
+      if (!stays[index]) continue;
+      if (const size_t next = tree.nodes[index].replaced_by; next != kNoImage) {
+        one.next = stays[next] ? TraceToReport::Next::kReported : TraceToReport::Next::kLeftOut;
+        one.next_program = CalledAs(images[next].process);
+      }
+    }
+    left.push_back(std::move(one));
   }
   return left;
 }

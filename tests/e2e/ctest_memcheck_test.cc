@@ -256,6 +256,45 @@ TEST(ValgrindDriverTest, ForkedChildrenAreReportedOn) {
   EXPECT_THAT(skipped.err, Not(HasSubstr(" 44 bytes in 1 blocks")));
 }
 
+// A wrapper that execs the program, as libtool's do. Valgrind's log of one has its head.
+TEST(ValgrindDriverTest, SaysThatAProgramWasReplacedByOneThatIsNotFollowed) {
+  const TempDir directory;
+  const std::string program = TraceePath("leaks_of_each_kind"), log = directory / "a.log",
+                    xml = directory / "a.xml";
+  const std::string replaced = "are not known: the program was replaced by an exec of " + program +
+                               ", which is not followed without --trace-children=yes";
+  const auto drive = [&](Words options, const Words& arguments) {
+    options.insert(options.begin(), {Driver(), "--leak-check=full", "--error-exitcode=9"});
+    options.insert(options.end(), {"env", program});
+    options.insert(options.end(), arguments.begin(), arguments.end());
+    return RunCommand({.arguments = options});
+  };
+  const Result text = drive({}, {});
+  EXPECT_EQ(text.Outcome(), "exit 0") << text.err;
+  EXPECT_THAT(text.err, HasSubstr("== Command: env " + program + "\n"));
+  EXPECT_THAT(text.err, HasSubstr(replaced + "\n"));
+  EXPECT_THAT(text.err, Not(HasSubstr("SUMMARY")));
+  EXPECT_THAT(drive({"--log-fd=1"}, {}).out, HasSubstr(replaced + "\n"));
+  // As CTest calls it.
+  EXPECT_EQ(drive({"-q", "--log-file=" + log}, {}).err, "");
+  EXPECT_THAT(ReadFile(log), HasSubstr(replaced + "\n"));
+  const Result in_xml = drive({"--xml=yes", "--xml-file=" + xml, "--log-file=" + log}, {});
+  EXPECT_EQ(in_xml.Outcome(), "exit 0") << in_xml.err;
+  EXPECT_THAT(ReadFile(xml), HasSubstr(replaced + "</line>\n"));
+  EXPECT_THAT(ReadFile(xml), HasSubstr("</valgrindoutput>"));
+  EXPECT_THAT(ReadFile(xml), Not(HasSubstr("FINISHED")));
+  EXPECT_THAT(ReadFile(log), HasSubstr(replaced + "\n"));
+
+  EXPECT_EQ(drive({}, {"3"}).Outcome(), "exit 3");
+  EXPECT_EQ(drive({}, {"abort"}).signal, SIGABRT);
+  const Result followed = drive({"--trace-children=yes"}, {});
+  EXPECT_EQ(followed.Outcome(), "exit 9") << followed.err;
+  EXPECT_THAT(followed.err, Not(HasSubstr("are not known: ")));
+  const Result skipped = drive({"--trace-children=yes", "--trace-children-skip=" + program}, {});
+  EXPECT_EQ(skipped.Outcome(), "exit 0") << skipped.err;
+  EXPECT_THAT(skipped.err, HasSubstr(program + ", which --trace-children-skip leaves out\n"));
+}
+
 // As the child of a death test is.
 TEST(ValgrindDriverTest, AForkedChildThatAbortsIsUnknownUnlessChildrenAreLeftOut) {
   const auto drive = [](const std::string& silent) {

@@ -368,6 +368,18 @@ TEST(ValgrindXmlTest, IsNotWrittenWhereNothingIsKnown) {
   EXPECT_THAT(out.text(), Not(HasSubstr("fatal_signal")));
 }
 
+TEST(ValgrindXmlTest, SaysThatTheProgramWasReplaced) {
+  MadeUpLeaks made_up;
+  made_up.analysis.leak_scans.clear();
+  made_up.analysis.process.end = ProcessInfo::End::kExec;
+  words::StringSink out;
+  RenderValgrindXmlWithoutLeaks(made_up.View(), {.why_unknown = "it became <b>"}, out);
+  EXPECT_THAT(out.text(),
+              HasSubstr("  <line>Note: the leaks are not known: it became &lt;b&gt;</line>\n"));
+  EXPECT_THAT(out.text(), Not(HasSubstr("FINISHED")));
+  EXPECT_TRUE(valgrind::ParseValgrindXml(out.text()).ok());
+}
+
 TEST(ValgrindXmlTest, HasTheElementsOfProtocolFourInTheirOrder) {
   MadeUpLeaks made_up;
   const std::string xml = Xml(made_up);
