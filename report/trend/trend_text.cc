@@ -94,11 +94,13 @@ class TrendText {
     return AmountText(trend_.options.measure, trend_.options.per, value, estimated_);
   }
   std::string Change(double value) const {
-    if (IsBytes(trend_.options.measure) || trend_.options.per != Per::kRun ||
-        std::fabs(value) >= 1 || value == 0) {
+    const double size = std::fabs(value);
+    if (trend_.options.per != Per::kRun || size >= 1 || size == 0) {
       return ChangeText(trend_.options.measure, trend_.options.per, value, estimated_);
     }
-    return absl::StrFormat("%+.2g", value);  // less than one a night
+    // Less than one a night: whole, it would be 0.
+    return absl::StrCat(value > 0 ? "+" : "-", estimated_ ? "~" : "", absl::StrFormat("%.2g", size),
+                        IsBytes(trend_.options.measure) ? " B" : "");
   }
   static std::string Chance(double p) {
     return p < 0.0001 ? "<0.0001" : absl::StrFormat("%.4f", p);

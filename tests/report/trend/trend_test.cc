@@ -315,6 +315,28 @@ TEST(TrendFormatsTest, FitTheirWidthAndEscapeNames) {
   EXPECT_EQ(std::count(csv.text().begin(), csv.text().end(), '\n'), 7);
 }
 
+// Rounded it is 0, which has no sign.
+TEST(TrendFormatsTest, LessThanAByteANightIsNotZero) {
+  const auto text = [](const std::vector<uint64_t>& leaks, bool full) {
+    const History history = Nights(leaks);
+    render::TextOptions options;
+    options.full = full;
+    return RenderTrendText(*FindTrends(history, {}), "history", options);
+  };
+  const std::string falls = text({102, 102, 101, 101, 100, 100}, true);
+  EXPECT_THAT(falls, HasSubstr(" -0.5 B "));
+  const std::string rises = text({100, 100, 101, 101, 102, 102}, true);
+  EXPECT_THAT(rises, HasSubstr(" +0.5 B "));
+  for (const bool full : {false, true}) {
+    for (const std::vector<uint64_t>& leaks :
+         {std::vector<uint64_t>{100, 100, 100, 100, 100}, {104, 104, 104, 103, 103, 100, 101, 103},
+          {102, 102, 101, 101, 100, 100}}) {
+      EXPECT_THAT(text(leaks, full), Not(HasSubstr("-0 ")));
+      EXPECT_THAT(text(leaks, full), Not(HasSubstr("+0 ")));
+    }
+  }
+}
+
 TEST(TrendFormatsTest, SayThatOnlySomeSitesWereLookedAt) {
   const History history = Nights({10, 20, 30, 40, 50, 60});
   TrendOptions options;
