@@ -71,6 +71,7 @@ Json RowJson(const RunDiff& diff, const DiffRow& row) {
                {"caller", row.site->caller}};
   json["file"] = row.site->file.empty() ? Json() : Json(row.site->file);
   json["line"] = row.site->line == 0 ? Json() : Json(row.site->line);
+  json["called_by"] = row.apart.called_by.empty() ? Json() : Json(row.apart.called_by);
   json["stack"] = row.site->stack;
   return json;
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "report/diff/run_diff.h"
+#include "report/render/table.h"
 #include "report/render/text_report.h"
 #include "report/words/sink.h"
 
@@ -29,6 +30,12 @@ std::string ChangeText(Measure measure, Per per, double change, bool estimated);
 // "caller  file:line" in at most `width` columns.
 std::string CallerText(const RunSite& site, const std::string& executable, size_t width,
                        const render::TextOptions& text);
+
+// A line below such a row where it reads as another: "called by FUNCTION  file:line", or its
+// fingerprint where no caller differs and no column has it. `cells`: of a row. All that is referred
+// to outlives the table.
+void AddCalledBy(const ToldApart& apart, const std::string& fingerprint, size_t cells,
+                 const render::TextOptions& text, render::TextTable* table);
 
 }  // namespace memtrace::report
 

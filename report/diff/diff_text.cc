@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "report/diff/diff_formats.h"
 #include "report/render/lines.h"
 #include "report/render/table.h"
@@ -231,9 +234,11 @@ class DiffText {
                                            words::Count(after)));
         cells.push_back(row.fingerprint);
       }
+      const size_t columns = cells.size();
       table.AddRow(std::move(cells), [this, &row](size_t width) {
         return CallerText(*row.site, row.executable, width, text_);
       });
+      AddCalledBy(row.apart, row.fingerprint, columns, text_, &table);
     }
     absl::StrAppend(&out, table.Render(style_, 2), MoreLine(text_, rows.size(), shown, "site"));
     if (text_.full || verdict == Verdict::kNew) absl::StrAppend(&out, Stacks(rows, shown));
@@ -314,6 +319,26 @@ std::string CallerText(const RunSite& site, const std::string& executable, size_
   frame.line = site.line;
   return absl::StrCat(prefix,
                       FrameText("", frame, width - words::DisplayWidth(prefix), text, Ink::kPlain));
+}
+
+void AddCalledBy(const ToldApart& apart, const std::string& fingerprint, size_t cells,
+                 const TextOptions& text, TextTable* table) {
+  if (!apart.reads_as_another || (apart.called_by.empty() && text.style.wide())) return;
+  table->AddRow(std::vector<std::string>(cells), [&apart, &fingerprint, &text](size_t width) {
+    if (apart.called_by.empty()) {
+      return text.style.Paint(
+          Ink::kDim, words::KeepBeginning(absl::StrCat("  fingerprint ", fingerprint), width,
+                                          text.style.ellipsis()));
+    }
+    const absl::string_view by = width < 16 ? "" : width < 36 ? "  by " : "  called by ";
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(apart.called_by, absl::MaxSplits("  ", 1));
+    Frame frame;
+    frame.function = std::string(parts.first);
+    frame.file = std::string(parts.second);  // with the line
+    return absl::StrCat(text.style.Paint(Ink::kDim, by),
+                        FrameText("", frame, width - by.size(), text, Ink::kPlain));
+  });
 }
 
 std::string RenderDiffText(const RunDiff& diff, const TextOptions& text) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -205,6 +206,10 @@ absl::StatusOr<RunDiff> CompareRuns(const RunSummary& old_run, const RunSummary&
     return std::tuple(a.verdict, -std::fabs(a.change()), a.executable, a.fingerprint) <
            std::tuple(b.verdict, -std::fabs(b.change()), b.executable, b.fingerprint);
   });
+  std::vector<SiteInTable> table;
+  for (const DiffRow& row : diff.rows) table.push_back({row.executable, row.site});
+  std::vector<ToldApart> apart = TellApart(table);
+  for (size_t i = 0; i < diff.rows.size(); ++i) diff.rows[i].apart = std::move(apart[i]);
   return diff;
 }
 

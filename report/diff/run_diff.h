@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "report/diff/run_summary.h"
+#include "report/diff/told_apart.h"
 
 namespace memtrace::report {
 
@@ -25,6 +26,7 @@ struct DiffRow {
   const RunSite* in_new = nullptr;
   double old_value = 0, new_value = 0;  // of DiffOptions::measure, in its unit
   double change() const { return new_value - old_value; }
+  ToldApart apart;  // from the other rows
 };
 
 // The least change that counts: so much, or such a share of what was.

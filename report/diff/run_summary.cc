@@ -135,6 +135,7 @@ class Sites {
     site->caller = site->file = "";
     site->line = 0;
     site->stack.clear();
+    site->callers_begin = 0;
     const std::vector<const Frame*> frames = view_.Frames(stack);
     if (frames.empty()) return;
     const names::Cut cut = names::CutStack(frames);
@@ -142,6 +143,7 @@ class Sites {
     site->caller = render::FrameName(caller);
     site->file = caller.file;
     site->line = caller.line;
+    site->callers_begin = cut.caller + 1 - cut.via;
     for (size_t i = cut.via; i < cut.end && site->stack.size() < kFramesKept; ++i) {
       const std::string place = render::PlaceText(*frames[i]);
       site->stack.push_back(place.empty()

@@ -7,10 +7,13 @@
 #ifndef MEMTRACE_REPORT_DIFF_RUN_SUMMARY_H_
 #define MEMTRACE_REPORT_DIFF_RUN_SUMMARY_H_
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,7 +52,11 @@ struct RunSite {
   std::string allocator;           // "malloc"
   std::string caller, file;        // as the report's tables name them; may be empty
   uint32_t line = 0;
-  std::vector<std::string> stack;  // "function file:line", innermost first, what a person reads
+  std::vector<std::string> stack;  // "function  file:line", innermost first, what a person reads
+  size_t callers_begin = 0;        // in `stack`, behind `caller`
+  std::span<const std::string> callers() const {  // the one that called `caller` first
+    return std::span(stack).subspan(std::min(callers_begin, stack.size()));
+  }
   Amounts amounts;
   Amounts estimated;  // the part of `amounts` that comes from samples; the rest is exact
   // How much the site that gave the stack has: of SummaryOptions::measure, then of allocated bytes.

@@ -10,10 +10,14 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/whole_io.h"
 #include "report/base/unique_fd.h"
+#include "report/diff/told_apart.h"
 #include "report/render/json_parts.h"
 #include "report/words/escape.h"
 #include "report/words/units.h"
@@ -33,6 +37,14 @@ absl::Status Failed(absl::string_view what, const std::string& path) {
 
 std::string Shortened(absl::string_view text) {
   return std::string(words::CutUtf8(text, kLongestName));
+}
+
+// "function  file:line"
+std::string ShortenedFrame(absl::string_view text) {
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(text, absl::MaxSplits("  ", 1));
+  return absl::StrCat(Shortened(parts.first), parts.second.empty() ? "" : "  ",
+                      Shortened(parts.second));
 }
 
 // Amounts that are 0 are left out.
@@ -69,19 +81,33 @@ std::string NightLine(const Night& night, size_t most_sites) {
   }
   std::sort(idle.begin(), idle.end(), std::greater<>());
   const uint64_t least = idle.size() > most_sites && most_sites > 0 ? idle[most_sites - 1] + 1 : 0;
-  uint64_t left_out = 0;
-  Json sites = Json::array();
+  std::vector<SiteInTable> kept;
+  std::vector<const SiteKey*> keys;
   for (const auto& [key, site] : run.sites) {
-    if (site.amounts[Measure::kLive] == 0 && site.amounts[Measure::kAllocated] < least) {
-      ++left_out;
-      continue;
-    }
+    if (site.amounts[Measure::kLive] == 0 && site.amounts[Measure::kAllocated] < least) continue;
+    kept.push_back({key.first, &site});
+    keys.push_back(&key);
+  }
+  const std::vector<ToldApart> apart = TellApart(kept);
+  const uint64_t left_out = run.sites.size() - kept.size();
+  Json sites = Json::array();
+  for (size_t i = 0; i < kept.size(); ++i) {
+    const SiteKey& key = *keys[i];
+    const RunSite& site = *kept[i].site;
     Json one = {{"fingerprint", key.second}};
     if (run.executables.size() > 1) one["executable"] = key.first;
     one["allocator"] = site.allocator;
     one["caller"] = Shortened(site.caller);
     if (!site.file.empty()) one["file"] = Shortened(site.file);
     if (site.line != 0) one["line"] = site.line;
+    const size_t callers =
+        std::min(site.callers().size(), std::max<size_t>(apart[i].callers, 1));
+    if (callers > 0) {
+      Json& names = one["callers"] = Json::array();
+      for (const std::string& caller : site.callers().first(callers)) {
+        names.push_back(ShortenedFrame(caller));
+      }
+    }
     one["amounts"] = AmountsJson(site.amounts);
     sites.push_back(std::move(one));
   }
@@ -134,6 +160,7 @@ bool ParseNight(const std::string& line, Night* night) {
       site.caller = one.value("caller", "");
       site.file = one.value("file", "");
       site.line = one.value("line", uint32_t{0});
+      site.stack = one.value("callers", std::vector<std::string>());
       site.amounts = ReadAmounts(one.at("amounts"));
     }
     return true;

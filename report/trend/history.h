@@ -21,7 +21,7 @@ namespace memtrace::report {
 struct Night {
   std::string label;  // of the user: a commit, a build number
   int64_t added_realtime_ns = 0;
-  RunSummary run;     // its sites without stacks
+  RunSummary run;     // the stacks of its sites are those of their callers() that are kept
 };
 
 struct History {
@@ -32,7 +32,9 @@ struct History {
 std::string HistoryFile(const std::string& directory);
 
 // The night on one line, without the newline. Sites that allocated and hold nothing are kept for
-// the `most_sites` that allocated most; those that hold something are all kept.
+// the `most_sites` that allocated most; those that hold something are all kept. Of each the callers
+// until one tells it from those that read the same, and the first in any case: another night may
+// have such a site.
 std::string NightLine(const Night& night, size_t most_sites);
 inline constexpr size_t kSitesKept = 2000;
 // False: this is no night.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "report/render/regex.h"
@@ -110,6 +111,10 @@ absl::StatusOr<Trend> FindTrends(const History& history, const TrendOptions& opt
                       a.fingerprint) < std::tuple(b.verdict, -std::fabs(b.growth()),
                                                   -b.series.back(), b.executable, b.fingerprint);
   });
+  std::vector<SiteInTable> table;
+  for (const TrendRow& row : trend.rows) table.push_back({row.executable, row.site});
+  std::vector<ToldApart> apart = TellApart(table);
+  for (size_t i = 0; i < trend.rows.size(); ++i) trend.rows[i].apart = std::move(apart[i]);
   return trend;
 }
 

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "report/diff/run_diff.h"
+#include "report/diff/told_apart.h"
 #include "report/growth/rank_trend.h"
 #include "report/trend/history.h"
 
@@ -43,6 +44,7 @@ struct TrendRow {
   const RunSite* site = nullptr;  // of the last night that has it
   std::vector<double> series;     // a value for each night; 0 where the site is not in it
   RankTrend trend;
+  ToldApart apart;                // from the other rows
   double growth() const { return trend.slope * static_cast<double>(series.size() - 1); }
 };
 

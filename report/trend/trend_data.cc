@@ -47,6 +47,7 @@ Json RowJson(const Trend& trend, const TrendRow& row) {
                {"caller", row.site->caller}};
   json["file"] = row.site->file.empty() ? Json() : Json(row.site->file);
   json["line"] = row.site->line == 0 ? Json() : Json(row.site->line);
+  json["called_by"] = row.apart.called_by.empty() ? Json() : Json(row.apart.called_by);
   return json;
 }
 

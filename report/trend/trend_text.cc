@@ -139,9 +139,11 @@ class TrendText {
                       trend_.enough ? Chance(std::min(row.trend.p_rise, row.trend.p_fall)) : "-"});
         cells.push_back(row.fingerprint);
       }
+      const size_t columns = cells.size();
       table.AddRow(std::move(cells), [this, &row](size_t width) {
         return CallerText(*row.site, row.executable, width, text_);
       });
+      AddCalledBy(row.apart, row.fingerprint, columns, text_, &table);
     }
     return absl::StrCat(out, table.Render(style_, 2), MoreLine(text_, rows.size(), shown, "site"));
   }

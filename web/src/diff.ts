@@ -3,7 +3,7 @@
 import type { DiffDocument, DiffRow } from './data';
 import { h, name, type Child } from './dom';
 import { about } from './shell';
-import { endCell, functionCell } from './short_name';
+import { endCell, functionCell, shortName } from './short_name';
 import type { State } from './state';
 import { baseName, count, dateTime, Figures, plural, seconds } from './text';
 import type { ThemeChoice } from './theme';
@@ -11,6 +11,14 @@ import { besides, Rows } from './two_runs';
 import { card } from './verdicts';
 
 const lineOf = ({ line }: DiffRow) => (line ? `:${line}` : '');
+
+// Which of the sites that read the same it is.
+const callerOf = (row: DiffRow): string => (row.called_by === null ? row.caller : `${row.caller}, called by ${row.called_by}`);
+function callerCell(row: DiffRow): HTMLElement {
+  if (row.called_by === null) return functionCell(row.caller);
+  const [by, place = ''] = row.called_by.split('  ');
+  return endCell(`${shortName(row.caller)}, called by ${shortName(by)}${place && ` ${baseName(place)}`}`, callerOf(row));
+}
 
 const COUNTED = new Set(['live-blocks', 'allocations', 'temporary']);
 
@@ -53,7 +61,7 @@ export function showDiff(root: HTMLElement, { diff, version }: DiffDocument, sta
       { id: 'change', title: 'Change', number: true, width: '9em', value: (row) => row.change, cell: (row) => signed(row.change) },
       { id: 'old', title: 'Old', number: true, width: '9em', value: (row) => row.old, cell: (row) => oldAmount(row.old) },
       { id: 'new', title: 'New', number: true, width: '9em', value: (row) => row.new, cell: (row) => newAmount(row.new) },
-      { id: 'caller', names: 'row', title: 'Caller', width: 'auto', value: (row) => row.caller, cell: (row) => functionCell(row.caller) },
+      { id: 'caller', names: 'row', title: 'Caller', width: 'auto', value: (row) => callerOf(row), cell: callerCell },
       { id: 'place', names: 'place', title: 'Place', width: '16em', value: (row) => `${row.file ?? ''}:${row.line ?? ''}`,
         cell: (row) => row.file && endCell(baseName(row.file) + lineOf(row), row.file + lineOf(row), 'place') },
     ],

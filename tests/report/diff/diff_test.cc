@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "report/diff/diff_formats.h"
 #include "report/diff/run_diff.h"
+#include "report/diff/told_apart.h"
 #include "report/words/escape.h"
 #include "report/words/sink.h"
 
@@ -314,6 +315,77 @@ TEST(DiffTextTest, SaysThatOnlySomeSitesWereLookedAt) {
   words::StringSink out;
   RenderDiffJson(*diff, SIZE_MAX, out);
   EXPECT_EQ(nlohmann::json::parse(out.text())["match"], "x|y");
+}
+
+// A site of a wrapper, which `callers` called.
+RunSite& WrappedSite(RunSummary* run, const std::string& fingerprint, uint64_t live,
+                     const std::vector<std::string>& callers) {
+  RunSite& site = Site(run, fingerprint, live);
+  site.caller = "prod::Duplicate(char const*)";
+  site.file = "/src/parser.cc";
+  site.line = 8;
+  site.stack = {"std::string::string()", "prod::Duplicate(char const*)  /src/parser.cc:8"};
+  site.callers_begin = 2;
+  site.stack.insert(site.stack.end(), callers.begin(), callers.end());
+  return site;
+}
+
+TEST(ToldApartTest, SitesThatReadTheSameHaveTheCallerThatDiffers) {
+  RunSummary run = MadeRun("a", 1, 10);
+  const std::string load = "Load()  /src/load.cc:20", parse = "Parse()  /src/load.cc:30";
+  std::vector<SiteInTable> table;
+  const auto add = [&](const std::string& fingerprint, const std::vector<std::string>& callers) {
+    table.push_back({"app", &WrappedSite(&run, fingerprint, 5, callers)});
+  };
+  add("a", {load, "main  /src/main.cc:1"});
+  add("b", {load, "Reload()  /src/main.cc:9", "main  /src/main.cc:1"});
+  add("c", {parse, "main  /src/main.cc:1"});
+  add("d", {});
+  table.push_back({"app", &Site(&run, "other", 5)});
+  table.push_back({"tool", table[0].site});
+  const std::vector<ToldApart> apart = TellApart(table);
+  ASSERT_EQ(apart.size(), 6u);
+  EXPECT_EQ(apart[0].called_by, "main  /src/main.cc:1");
+  EXPECT_EQ(apart[0].callers, 2u);
+  EXPECT_EQ(apart[1].called_by, "Reload()  /src/main.cc:9");
+  EXPECT_EQ(apart[2].called_by, parse);
+  EXPECT_EQ(apart[2].callers, 1u);
+  EXPECT_TRUE(apart[3].reads_as_another);
+  EXPECT_EQ(apart[3].called_by, "");
+  EXPECT_FALSE(apart[4].reads_as_another);
+  EXPECT_FALSE(apart[5].reads_as_another) << "of another executable";
+}
+
+TEST(DiffTextTest, TellsSitesBelowAWrapperApart) {
+  RunSummary before = MadeRun("old", 1, 10), after = MadeRun("new", 1, 10);
+  for (RunSummary* run : {&before, &after}) {
+    const uint64_t live = run == &before ? 5 : 50;
+    WrappedSite(run, "a", live, {"Load()  /src/load.cc:20", "main  /src/main.cc:1"});
+    WrappedSite(run, "b", live + 1, {"Parse()  /src/load.cc:30", "main  /src/main.cc:1"});
+    Site(run, "c", live + 2);
+  }
+  const auto diff = CompareRuns(before, after, {});
+  const std::string text = RenderDiffText(*diff, {});
+  EXPECT_THAT(text, HasSubstr("  called by Load()  src/load.cc:20\n"));
+  EXPECT_THAT(text, HasSubstr("  called by Parse()  src/load.cc:30\n"));
+  EXPECT_THAT(text, Not(HasSubstr("called by main")));
+  words::StringSink out;
+  RenderDiffJson(*diff, SIZE_MAX, out);
+  const auto sites = nlohmann::json::parse(out.text())["sites"];
+  EXPECT_EQ(sites[0]["called_by"], "Load()  /src/load.cc:20");
+  EXPECT_EQ(sites[1]["called_by"], "Parse()  /src/load.cc:30");
+  EXPECT_TRUE(sites[2]["called_by"].is_null());
+  for (const size_t width : {60u, 80u, 200u}) {
+    render::TextOptions options;
+    options.style.width = width;
+    for (const absl::string_view line : absl::StrSplit(RenderDiffText(*diff, options), '\n')) {
+      EXPECT_LE(words::DisplayWidth(line), width) << line;
+    }
+  }
+  // By nothing but what is inside of them.
+  after.sites.erase({"app", "b"});
+  WrappedSite(&after, "b", 51, {"Load()  /src/load.cc:20", "main  /src/main.cc:1"});
+  EXPECT_THAT(RenderDiffText(*CompareRuns(before, after, {}), {}), HasSubstr("  fingerprint b\n"));
 }
 
 TEST(DiffJsonTest, HasTheSchemaAndBothAmounts) {

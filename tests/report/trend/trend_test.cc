@@ -197,6 +197,34 @@ TEST_F(HistoryTest, CutsALongNameBetweenCharacters) {
   EXPECT_EQ(read.run.sites.at({"app", "aaaa"}).caller, std::string(499, 'x'));
 }
 
+// Of sites that read the same, and of each the first: another night may have one that does.
+TEST_F(HistoryTest, KeepsTheCallersThatTellSitesApart) {
+  Night night = MakeNight(1, 5), read;
+  for (const char* fingerprint : {"aaaa", "bbbb", "cccc"}) {
+    RunSite& site = night.run.sites[{"app", fingerprint}];
+    site.caller = "Duplicate";
+    site.file = "/src/a.cc";
+    site.line = 3;
+    site.stack = {"Duplicate  a.cc:3", "Load  a.cc:9", absl::StrCat("By_", fingerprint), "main"};
+    site.callers_begin = 1;
+    site.amounts[Measure::kLive] = 5;
+  }
+  night.run.sites[{"app", "bbbb"}].caller = "Make";
+  const auto callers = [&](const char* fingerprint) {
+    const auto kept = read.run.sites.at({"app", fingerprint}).callers();
+    return std::vector<std::string>(kept.begin(), kept.end());
+  };
+  ASSERT_TRUE(ParseNight(NightLine(night, 10), &read));
+  EXPECT_THAT(callers("aaaa"), testing::ElementsAre("Load  a.cc:9", "By_aaaa"));
+  EXPECT_THAT(callers("bbbb"), testing::ElementsAre("Load  a.cc:9"));
+  EXPECT_THAT(callers("cccc"), testing::ElementsAre("Load  a.cc:9", "By_cccc"));
+  // As histories have it that were begun before there were callers.
+  auto old = nlohmann::json::parse(NightLine(night, 10));
+  for (auto& site : old["sites"]) site.erase("callers");
+  ASSERT_TRUE(ParseNight(old.dump(), &read));
+  EXPECT_TRUE(callers("aaaa").empty());
+}
+
 History Nights(const std::vector<uint64_t>& leaks) {
   History history;
   int number = 0;
@@ -313,6 +341,30 @@ TEST(TrendFormatsTest, FitTheirWidthAndEscapeNames) {
   EXPECT_DOUBLE_EQ(parsed["sites"][0]["slope_per_night"].get<double>(), 10);
   RenderTrendCsv(*trend, SIZE_MAX, csv);
   EXPECT_EQ(std::count(csv.text().begin(), csv.text().end(), '\n'), 7);
+}
+
+TEST(TrendFormatsTest, TellSitesBelowAWrapperApart) {
+  History history = Nights({10, 20, 30, 40, 50, 60});
+  for (Night& night : history.nights) {
+    RunSite& one = night.run.sites[{"app", "aaaa"}];
+    one.stack = {"Load()  /src/load.cc:20", "main"};
+    RunSite& other = night.run.sites[{"app", "bbbb"}] = one;
+    other.stack = {"Parse()  /src/load.cc:30", "main"};
+  }
+  const auto trend = FindTrends(history, {});
+  const std::string text = RenderTrendText(*trend, "history", {});
+  EXPECT_THAT(text, HasSubstr("GROWING  2 sites\n"));
+  EXPECT_THAT(text, HasSubstr("by Load()  src/load.cc:20\n"));
+  EXPECT_THAT(text, HasSubstr("by Parse()  src/load.cc:30\n"));
+  words::StringSink json;
+  RenderTrendJson(*trend, SIZE_MAX, json);
+  EXPECT_EQ(nlohmann::json::parse(json.text())["sites"][0]["called_by"], "Load()  /src/load.cc:20");
+  // Of an older history nothing else is known.
+  for (Night& night : history.nights) {
+    for (auto& [key, site] : night.run.sites) site.stack.clear();
+  }
+  EXPECT_THAT(RenderTrendText(*FindTrends(history, {}), "history", {}),
+              HasSubstr("  fingerprint bbbb\n"));
 }
 
 // Rounded it is 0, which has no sign.
