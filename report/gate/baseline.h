@@ -5,11 +5,11 @@
 //   definite 90aa51c2deadbeef bytes=32 blocks=1 lost_bytes=320 lost_blocks=10 program=app caller=Push  list.c
 //
 // A line is a leak: its kind and fingerprint, then what one process may leak there; where some of
-// it was lost indirectly, also what that is together, for which of them leads to the others is not
-// the same in each run; for how long that is accepted (that day is the last), the program's file
-// name, and for people the caller, which takes the rest of the line. Nothing in it changes with a
-// rebuild or a moved line. Lines that begin with # are comments; those directly above a leak are
-// about it and go with it.
+// it was lost indirectly, also what that is together, which then is what counts, for which of them
+// leads to the others is not the same in each run; for how long that is accepted (that day is the
+// last), the program's file name, and for people the caller, which takes the rest of the line.
+// Nothing in it changes with a rebuild or a moved line. Lines that begin with # are comments; those
+// directly above a leak are about it and go with it.
 //
 // Update() changes no line that is still true and no order: the difference between two versions
 // is what has changed.

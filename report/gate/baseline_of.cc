@@ -39,7 +39,9 @@ std::vector<BaselineEntry> BaselineOf(const GateResult& result, const render::Re
     entry.fingerprint = leak.fingerprint;
     entry.bytes = leak.most.bytes;
     entry.blocks = leak.most.blocks;
-    if (leak.most_lost.blocks > leak.most.blocks) entry.lost = leak.most_lost;
+    if (leak.most_lost.blocks > leak.most.blocks || leak.most_lost.bytes > leak.most.bytes) {
+      entry.lost = leak.most_lost;
+    }
     entry.program = leak.program;
     entry.caller = CallerWithoutLine(names, leak.stack);
     entries.push_back(std::move(entry));

@@ -167,6 +167,13 @@ std::string VerdictSentence(const GateReport& report, const GateLeak& leak) {
     case Verdict::kBudget: return "counted by --max-leaked";
     case Verdict::kNew: return report.baseline.empty() ? "" : "new: not in the baseline";
     case Verdict::kGrown:
+      // What leads is no more than it was, and more hangs on it.
+      if (leak.kind == LeakKind::kDefinite && leak.most.bytes <= leak.allowed.bytes &&
+          leak.most.blocks <= leak.allowed.blocks) {
+        return absl::StrCat("grown: in all ", leak::AmountText(leak.most_lost),
+                            " in one process, the baseline allows ",
+                            leak::AmountText(leak.allowed_lost));
+      }
       return absl::StrCat("grown: ", leak::AmountText(leak.most),
                           " in one process, the baseline allows ", leak::AmountText(leak.allowed));
     case Verdict::kExpired:

@@ -29,9 +29,14 @@ Json LeakJson(const GateReport& report, const GateLeak& leak) {
                {"most_bytes", leak.most.bytes},
                {"most_blocks", leak.most.blocks},
                {"stacks", leak.stacks}};
+  if (leak.kind == LeakKind::kDefinite) {
+    json["most_lost_bytes"] = leak.most_lost.bytes;
+    json["most_lost_blocks"] = leak.most_lost.blocks;
+  }
   if (leak.verdict == Verdict::kGrown || leak.verdict == Verdict::kWithin ||
       leak.verdict == Verdict::kExpired) {
     json["allowed"] = AmountJson(leak.allowed);
+    if (leak.kind == LeakKind::kDefinite) json["allowed_lost"] = AmountJson(leak.allowed_lost);
     if (!leak.until.empty()) json["until"] = leak.until;
   }
   json["places"] = Json::array();

@@ -36,11 +36,15 @@ class StackFacts {
       : names_(names), suppressions_(suppressions) {}
 
   suppress::Suppression* SuppressionOf(const ProcessLoss& loss) {
-    const auto [at, is_new] = matches_.try_emplace(
-        std::tuple(loss.stack, loss.function, loss.kind), nullptr);
+    return SuppressionOf(loss, loss.kind);
+  }
+  // If it were of that kind.
+  suppress::Suppression* SuppressionOf(const ProcessLoss& loss, LeakKind kind) {
+    const auto [at, is_new] =
+        matches_.try_emplace(std::tuple(loss.stack, loss.function, kind), nullptr);
     if (is_new && !suppressions_->empty()) {
       const std::vector<const Frame*> frames = names_.Frames(loss.stack);
-      at->second = suppressions_->Match(loss.kind, suppress::AsMemcheckSees(loss.function, frames));
+      at->second = suppressions_->Match(kind, suppress::AsMemcheckSees(loss.function, frames));
     }
     return at->second;
   }
@@ -120,13 +124,15 @@ Verdict VerdictOf(GateLeak* leak, const GatePolicy& policy, const Baseline& base
   const BaselineEntry* entry = baseline.Find(leak->kind, leak->fingerprint, leak->program);
   if (entry == nullptr) return Verdict::kNew;
   leak->allowed = {entry->bytes, entry->blocks};
+  leak->allowed_lost = {std::max(entry->bytes, entry->lost.bytes),
+                        std::max(entry->blocks, entry->lost.blocks)};
   leak->until = entry->until;
   if (!entry->until.empty() && policy.today > entry->until) return Verdict::kExpired;
-  // Which of the lost blocks leads to the others is a matter of addresses and stale words: where no
-  // more are lost than before, it is the same leak.
-  const bool within =
-      IsWithin(leak->allowed, leak->most, policy.tolerance) ||
-      (entry->lost.blocks != 0 && IsWithin(entry->lost, leak->most_lost, policy.tolerance));
+  // Which of the lost blocks leads to the others is a matter of addresses and stale words, and a
+  // list has one that leads however long it is: what counts is how much is lost in all.
+  const bool within = leak->kind == LeakKind::kDefinite
+                          ? IsWithin(leak->allowed_lost, leak->most_lost, policy.tolerance)
+                          : IsWithin(leak->allowed, leak->most, policy.tolerance);
   return within ? Verdict::kWithin : Verdict::kGrown;
 }
 
@@ -278,7 +284,8 @@ void Judging::SumLosses() {
     }
     sum.Add(loss);
     sum.leak.has_budget &= IsLimited(policy_.max_leaked, process);
-    if (IsLost(loss.kind)) {
+    // A block whose leak is suppressed where it leads may hang on another one in the next run.
+    if (IsLost(loss.kind) && facts_.SuppressionOf(loss, LeakKind::kDefinite) == nullptr) {
       lost_[{process.program, fingerprint}].Add(loss);
     }
   }

@@ -55,6 +55,7 @@ struct GateLeak {
   std::string working_directory;  // of one of them
   Verdict verdict = Verdict::kReported;
   LeakAmount allowed;         // kGrown, kWithin, kExpired: by the baseline
+  LeakAmount allowed_lost;    // kDefinite: the same of `most_lost`
   std::string until;          // the baseline's, if it says so
 };
 
