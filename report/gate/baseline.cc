@@ -178,6 +178,10 @@ void Raise(const BaselineEntry& other, BaselineEntry* entry) {
 
 }  // namespace
 
+LostLeak LostLeakOf(const std::string& program, LeakKind kind, const std::string& fingerprint) {
+  return {program, IsLost(kind) ? LeakKind::kDefinite : kind, fingerprint};
+}
+
 std::string ChangesText(const BaselineChanges& changes) {
   std::vector<std::string> parts;
   const auto add = [&](uint64_t count, absl::string_view what) {
@@ -189,6 +193,7 @@ std::string ChangesText(const BaselineChanges& changes) {
   add(changes.removed, "removed");
   if (parts.empty()) parts.emplace_back(changes.is_new ? "written, without a leak" : "unchanged");
   add(changes.kept, "kept, for not all was seen");
+  add(changes.suppressed, "kept, suppressed now");
   return absl::StrJoin(parts, ", ");
 }
 
@@ -249,8 +254,8 @@ const BaselineEntry* Baseline::Find(LeakKind kind, absl::string_view fingerprint
 
 std::string Baseline::Update(const std::vector<BaselineEntry>& leaks,
                              const std::set<std::string>& programs, LeakKindSet kinds,
-                             const std::set<std::string>& part_seen,
-                             BaselineChanges* changes) const {
+                             const std::set<std::string>& part_seen, BaselineChanges* changes,
+                             const std::set<LostLeak>& suppressed) const {
   BaselineChanges done = {.is_new = lines_.empty()};
   std::map<std::tuple<std::string, LeakKind, std::string>, BaselineEntry> now;
   for (const BaselineEntry& leak : leaks) {
@@ -290,6 +295,10 @@ std::string Baseline::Update(const std::vector<BaselineEntry>& leaks,
             absl::StrCat(BaselineLine(changed), absl::EndsWith(line.text, "\r") ? "\r" : ""));
       }
       now.erase(found);
+    } else if (looked_for &&
+               suppressed.contains(LostLeakOf(old.program, old.kind, old.fingerprint))) {
+      ++done.suppressed;
+      lines.push_back(line.text);
     } else if (!looked_for || only_more) {
       done.kept += looked_for;
       lines.push_back(line.text);

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -41,6 +42,11 @@ struct BaselineEntry {
   uint32_t line = 0;    // in the file
 };
 
+// Program, kind and fingerprint of a leak: kDefinite for what is lost, by itself or with another one,
+// for which of the two it is, is not the same in each run.
+using LostLeak = std::tuple<std::string, LeakKind, std::string>;
+LostLeak LostLeakOf(const std::string& program, LeakKind kind, const std::string& fingerprint);
+
 // What an update did to the file: so many leaks each.
 struct BaselineChanges {
   bool is_new = false;  // there was no file, or an empty one
@@ -49,6 +55,7 @@ struct BaselineChanges {
   uint64_t lowered = 0;  // and none raised
   uint64_t removed = 0;
   uint64_t kept = 0;  // that would have been lowered or removed, but for `part_seen`
+  uint64_t suppressed = 0;  // that would have been removed, but for `suppressed`
 };
 // "2 added, 1 raised", "unchanged".
 std::string ChangesText(const BaselineChanges& changes);
@@ -66,9 +73,11 @@ class Baseline {
   // The text of the file when `leaks` are what there is now. Entries of other programs than
   // `programs`, and of other kinds than `kinds`, were not looked for: they stay. `part_seen`:
   // programs that may leak more than was seen by name, of which nothing is lowered or removed.
+  // `suppressed`: what is there, and is not told; it stays.
   std::string Update(const std::vector<BaselineEntry>& leaks, const std::set<std::string>& programs,
                      LeakKindSet kinds, const std::set<std::string>& part_seen = {},
-                     BaselineChanges* changes = nullptr) const;
+                     BaselineChanges* changes = nullptr,
+                     const std::set<LostLeak>& suppressed = {}) const;
 
  private:
   struct Line {

@@ -134,11 +134,13 @@ absl::Status UpdateBaseline(const CheckFlags& flags, const GateInput& input,
   const std::set<std::string> programs(result->programs.begin(), result->programs.end());
   std::set<std::string> part_seen = report->unfinished;
   part_seen.insert(result->nameless.begin(), result->nameless.end());
+  std::set<LostLeak> suppressed;
+  for (const auto& [leak, by] : result->suppressed_leaks) suppressed.insert(leak);
   BaselineChanges changes;
   // Other runs may have changed the file while this one's program ran.
   auto updated = UpdateBaselineFile(flags.baseline, [&](const Baseline& now) {
     return now.Update(BaselineOf(*result, names), programs, options.policy.fail_on, part_seen,
-                      &changes);
+                      &changes, suppressed);
   });
   if (!updated.ok()) return updated.status();
   options.baseline = *std::move(updated);

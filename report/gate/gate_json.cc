@@ -1,5 +1,7 @@
 // "memtrace-check/1", GitLab's code quality, and what all JSON of the gate shares.
 
+#include <utility>
+
 #include "report/gate/formats.h"
 #include "report/leak/leak_kinds.h"
 #include "report/render/json_parts.h"
@@ -46,6 +48,14 @@ Json LeakJson(const GateReport& report, const GateLeak& leak) {
   }
   json["stack"] = render::StackJson(*report.names, leak.stack);
   return json;
+}
+
+Json EntryJson(const BaselineEntry& entry) {
+  return {{"line", entry.line},
+          {"kind", std::string(KindName(entry.kind))},
+          {"fingerprint", entry.fingerprint},
+          {"program", entry.program},
+          {"caller", entry.caller}};
 }
 
 Json ExcessJson(const GateExcess& excess) {
@@ -106,12 +116,18 @@ std::string RenderGateJson(const GateReport& report) {
   for (const GateLeak& leak : result.leaks) json["leaks"].push_back(LeakJson(report, leak));
   json["baseline"] = report.baseline.empty() ? Json() : Json(report.baseline);
   json["fixed"] = Json::array();
-  for (const BaselineEntry& entry : result.fixed) {
-    json["fixed"].push_back({{"line", entry.line},
-                             {"kind", std::string(KindName(entry.kind))},
-                             {"fingerprint", entry.fingerprint},
-                             {"program", entry.program},
-                             {"caller", entry.caller}});
+  for (const BaselineEntry& entry : result.fixed) json["fixed"].push_back(EntryJson(entry));
+  json["baseline_suppressed"] = Json::array();
+  for (const auto& [entry, by] : result.suppressed_entries) {
+    Json one = EntryJson(entry);
+    one["suppression"] = {{"name", by->name},
+                          {"file", by->file.empty() ? Json() : Json(by->file)},
+                          {"line", by->line}};
+    json["baseline_suppressed"].push_back(std::move(one));
+  }
+  json["baseline_not_run"] = Json::array();
+  for (const BaselineEntry& entry : result.not_run) {
+    json["baseline_not_run"].push_back(EntryJson(entry));
   }
   json["suppressions"] = Json::array();
   for (const suppress::Suppression& one : report.suppressions->all()) {

@@ -1,6 +1,9 @@
 // What is printed on the log of a build: the verdict, then what it is about, on 80 columns.
 
 #include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -172,17 +175,60 @@ class Text {
     bool surely = true;
     for (const BaselineEntry& entry : result_.fixed) {
       surely &= !report_.unfinished.contains(entry.program);
-      items.push_back(absl::StrCat(report_.baseline, ":", entry.line, ": ", KindName(entry.kind),
-                                   " ", entry.fingerprint, " ", entry.caller));
+      items.push_back(EntryText(entry));
     }
     List("fixed", items);
     if (!items.empty()) {
       Line(surely ? "These are gone: --update-baseline takes them out."
                   : "These may be gone, or what failed did not come to them.");
     }
+    items.clear();
+    for (const auto& [entry, by] : result_.suppressed_entries) {
+      items.push_back(absl::StrCat(
+          "suppressed now by ", by->file.empty() ? by->name : absl::StrCat(by->file, ":", by->line),
+          ": ", EntryText(entry)));
+    }
+    List("", items);
+    if (!items.empty()) {
+      Line("These are still there: their lines stay. Is the suppression too wide?");
+    }
+    NotRun();
     if (report_.baseline_changes.empty()) return;
     Line("");
     Line(absl::StrCat("Baseline ", report_.baseline, ": ", report_.baseline_changes));
+  }
+
+  // known:5: definite 3f2a9c00deadbeef Load  cache.c
+  std::string EntryText(const BaselineEntry& entry) const {
+    return absl::StrCat(report_.baseline, ":", entry.line, ": ", KindName(entry.kind), " ",
+                        entry.fingerprint, " ", entry.caller);
+  }
+
+  // Perhaps they have another name now, and nobody would see that their lines hold for nothing.
+  void NotRun() {
+    if (result_.not_run.empty()) return;
+    std::set<std::string> programs;
+    for (const BaselineEntry& entry : result_.not_run) programs.insert(entry.program);
+    const size_t entries = result_.not_run.size();
+    std::string line = absl::StrCat(
+        entries == 1 ? "1 entry" : absl::StrCat(words::Count(entries), " entries"), " of ",
+        programs.size() == 1 ? "a program that was" : "programs that were", " not seen to run: ");
+    constexpr size_t kRoomForMore = sizeof(", and 99 more") - 1;
+    size_t named = 0;
+    for (const std::string& program : programs) {
+      const std::string name = words::EscapeControls(program);
+      const std::string next = absl::StrCat(line, named == 0 ? "" : ", ", name);
+      if (named > 0 && !report_.full &&
+          !words::FitsWidth(next, report_.style.width - kRoomForMore)) {
+        break;
+      }
+      line = next;
+      ++named;
+    }
+    Line("");
+    Line(named == programs.size()
+             ? line
+             : absl::StrCat(line, ", and ", programs.size() - named, " more"));
   }
 
   void Totals() {

@@ -176,7 +176,8 @@ class Judging {
   // program gets a note.
   void JudgeLeaks();
   void FindNameless();
-  // What the baseline knows and no process had any more.
+  // What the baseline knows and no process had any more, or nobody is told of: it is suppressed, or
+  // of a program that did not run.
   void FindFixed();
   // What is beyond a limit of the policy, and the limits that hold for no process.
   void CheckLimits();
@@ -259,6 +260,10 @@ void Judging::SumLosses() {
     if (process.replaced && loss.kind == LeakKind::kUnfreed) continue;
     if (suppress::Suppression* suppression = facts_.SuppressionOf(loss)) {
       ++suppression->records;
+      if (policy_.has_baseline) {
+        result_.suppressed_leaks.try_emplace(
+            LostLeakOf(process.program, loss.kind, facts_.FingerprintOf(loss)), suppression);
+      }
       // A block that leaks is among those that were not freed, where these are looked at.
       if (policy_.looks_at_unfreed() == (loss.kind == LeakKind::kUnfreed)) {
         suppression->blocks += loss.direct.blocks;
@@ -334,7 +339,12 @@ void Judging::FindNameless() {
 }
 
 void Judging::FindFixed() {
+  std::set<std::string> ran;
+  for (const GateProcess& process : input_.processes) ran.insert(process.program);
   for (const BaselineEntry& entry : baseline_.entries()) {
+    if (entry.program != "*" && policy_.Judges(entry.program) && !ran.contains(entry.program)) {
+      result_.not_run.push_back(entry);
+    }
     if (!policy_.fail_on.Has(entry.kind)) continue;
     // Of any program: some other may still have it.
     const bool looked_for = programs_.contains(entry.program);
@@ -344,7 +354,12 @@ void Judging::FindFixed() {
           return (leak.kind == entry.kind || (IsLost(leak.kind) && IsLost(entry.kind))) &&
                  leak.fingerprint == entry.fingerprint && leak.program == entry.program;
         });
-    if (looked_for && !found && !result_.nameless.contains(entry.program)) {
+    if (!looked_for || found) continue;
+    const auto suppressed = result_.suppressed_leaks.find(
+        LostLeakOf(entry.program, entry.kind, entry.fingerprint));
+    if (suppressed != result_.suppressed_leaks.end()) {
+      result_.suppressed_entries.push_back({entry, suppressed->second});
+    } else if (!result_.nameless.contains(entry.program)) {
       result_.fixed.push_back(entry);
     }
   }

@@ -66,10 +66,19 @@ struct MissingPart {
   std::string why;
 };
 
+// An entry of the baseline whose leak is there, and which a suppression takes now.
+struct SuppressedEntry {
+  BaselineEntry entry;
+  const suppress::Suppression* by = nullptr;
+};
+
 struct GateResult {
   std::vector<GateLeak> leaks;     // gated ones first, then by kind and size
   std::vector<GateExcess> excesses;
   std::vector<BaselineEntry> fixed;    // in the baseline, looked for and not there
+  std::vector<SuppressedEntry> suppressed_entries;  // looked for as well
+  std::vector<BaselineEntry> not_run;  // of programs of which there is no process
+  std::map<LostLeak, const suppress::Suppression*> suppressed_leaks;  // where there is a baseline
   // Programs of which a leak that the baseline does not allow has no function's name (its module is
   // gone, or stripped) and so another fingerprint: it may be any of those of the baseline.
   std::set<std::string> nameless;
