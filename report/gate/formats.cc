@@ -104,12 +104,13 @@ std::string Processes(uint64_t count) {
   return count == 1 ? "1 process" : absl::StrCat(words::Count(count), " processes");
 }
 
-std::string LeakSentence(const GateReport& report, const GateLeak& leak) {
+std::string LeakSentence(const GateReport& report, const GateLeak& leak, absl::string_view from) {
   const Frame* caller = report.names->Caller(leak.stack);
   std::string text =
       absl::StrCat(KindPhrase(leak.kind), ": ", leak::AmountText(leak.total), ", allocated by ",
                    render::AllocationName(*report.names, leak.stack, leak.function),
-                   caller == nullptr ? "" : absl::StrCat(" in ", render::FrameName(*caller)));
+                   caller == nullptr ? "" : absl::StrCat(" in ", render::FrameName(*caller)),
+                   from.empty() ? "" : absl::StrCat(", called from ", from));
   if (leak.indirect.blocks > 0) {
     absl::StrAppend(&text, "; with it ", leak::AmountText(leak.indirect), " indirectly");
   }

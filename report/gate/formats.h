@@ -55,8 +55,10 @@ SourcePlace PlaceOf(const GateReport& report, const GateLeak& leak);
 SourcePlace PlaceOf(const GateReport& report, const GateExcess& excess);
 // "app 1 invalid free, at most 0: malloc at f() a.c:2, free at g() a.c:9".
 std::string ExcessSentence(const GateExcess& excess);
-// "definitely lost: 256 bytes in 1 block, allocated by calloc in LeakOneTable".
-std::string LeakSentence(const GateReport& report, const GateLeak& leak);
+// "definitely lost: 256 bytes in 1 block, allocated by calloc in LeakOneTable", and ", called from "
+// `from`, if there is one.
+std::string LeakSentence(const GateReport& report, const GateLeak& leak,
+                         absl::string_view from = "");
 // "FILE: why" for each process or file that gives no usable evidence; empty: all give some.
 std::vector<std::string> MissingParts(const GateResult& result);
 // The same, of processes of one program for one reason a line: "FILE and 9 more of PROGRAM: why".

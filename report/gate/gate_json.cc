@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "report/gate/alert_text.h"
 #include "report/gate/formats.h"
 #include "report/leak/leak_kinds.h"
 #include "report/render/json_parts.h"
@@ -144,12 +145,11 @@ std::string RenderGateJson(const GateReport& report) {
 
 std::string RenderGateGitlab(const GateReport& report) {
   Json json = Json::array();
+  const AlertTexts texts(report);
   for (const GateLeak& leak : report.result->leaks) {
     if (!IsGated(leak.verdict)) continue;
     const SourcePlace place = PlaceOf(report, leak);
-    const std::string verdict = VerdictSentence(report, leak);
-    json.push_back({{"description",
-                     LeakSentence(report, leak) + (verdict.empty() ? "" : " (" + verdict + ")")},
+    json.push_back({{"description", texts.Of(leak)},
                     {"check_name", "memtrace/" + std::string(KindName(leak.kind))},
                     {"fingerprint", LeakIdentity(leak)},
                     {"severity", SeverityOf(leak.kind)},

@@ -9,7 +9,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "format/checksum.h"
 #include "report/base/path.h"
+#include "report/gate/alert_text.h"
 #include "report/gate/formats.h"
 #include "report/gate/source_root.h"
 #include "report/render/json_parts.h"
@@ -23,27 +25,55 @@ struct Rule {
   const char* id;
   const char* name;
   const char* text;
+  const char* more;  // what is behind the text in the full description
+  const char* help;
 };
+constexpr char kWhereItIs[] =
+    "The place is where the block was allocated, which is not where it was forgotten.";
+constexpr char kFreeIt[] =
+    "Free the block on each way out of whoever owns it; the stack says who allocated it, and "
+    "memtrace report shows when, and what led to it last. Until then --baseline or --suppressions "
+    "accepts it.";
+constexpr char kUseLess[] =
+    "memtrace report on the process's trace, which --traces keeps, shows what allocates how much. "
+    "The limit is an option of memtrace check.";
 // The first are in the order of LeakKind, those behind them in that of GateExcess::What.
 constexpr Rule kRules[] = {
-    {"memtrace/definite", "DefiniteLeak", "No pointer leads to the block: it can never be freed."},
-    {"memtrace/indirect", "IndirectLeak", "Only lost blocks point to the block."},
-    {"memtrace/possible", "PossibleLeak", "Only pointers into the middle of the block are left."},
-    {"memtrace/reachable", "ReachableAtExit", "The block was still pointed to, and never freed."},
+    {"memtrace/definite", "DefiniteLeak", "No pointer leads to the block: it can never be freed.",
+     kWhereItIs, kFreeIt},
+    {"memtrace/indirect", "IndirectLeak", "Only lost blocks point to the block.", kWhereItIs,
+     "Free it with the block that leads to it, which is a leak of its own."},
+    {"memtrace/possible", "PossibleLeak", "Only pointers into the middle of the block are left.",
+     kWhereItIs, kFreeIt},
+    {"memtrace/reachable", "ReachableAtExit", "The block was still pointed to, and never freed.",
+     kWhereItIs, kFreeIt},
     {"memtrace/unfreed", "NotFreed",
-     "The block was never freed; nobody looked for pointers to it."},
-    {"memtrace/limit-leaked", "LeakedBeyondLimit", "A process leaked more than --max-leaked."},
-    {"memtrace/limit-peak", "PeakBeyondLimit", "A process used more than --max-peak at once."},
+     "The block was never freed; nobody looked for pointers to it.", kWhereItIs, kFreeIt},
+    {"memtrace/limit-leaked", "LeakedBeyondLimit", "A process leaked more than --max-leaked.",
+     "All its leaks of the kinds that fail count together.", kUseLess},
+    {"memtrace/limit-peak", "PeakBeyondLimit", "A process used more than --max-peak at once.",
+     "What counts is the most that was allocated and not yet freed.", kUseLess},
     {"memtrace/limit-allocations", "AllocationsBeyondLimit",
-     "A process allocated more often than --max-allocations."},
-    {"memtrace/limit-growth", "GrowthBeyondLimit", "The heap grew more than --max-growth."},
+     "A process allocated more often than --max-allocations.", "Each allocation counts once.",
+     kUseLess},
+    {"memtrace/limit-growth", "GrowthBeyondLimit", "The heap grew more than --max-growth.",
+     "It is measured between two phases or marks that the program named.", kUseLess},
     {"memtrace/limit-invalid-frees", "InvalidFree",
-     "What was freed was no live block: a double free, or an address inside of a block."},
+     "What was freed was no live block: a double free, or an address inside of a block.",
+     "The place is that of the free.",
+     "Let one owner free each block, by the address that the allocation returned. "
+     "--max-invalid-frees allows some."},
     {"memtrace/limit-mismatched-frees", "MismatchedFree",
      "A block was ended by another kind of function than it came from: operator new and free, "
-     "new[] and delete."},
+     "new[] and delete.",
+     "The place is that of the free.",
+     "End a block by the function that belongs to the one it came from: malloc and free, new and "
+     "delete, new[] and delete[]. --max-mismatched-frees allows some."},
     {"memtrace/no-evidence", "NoEvidence",
-     "What a process lost is not known: it is no proof that nothing was."},
+     "What a process lost is not known: it is no proof that nothing was.",
+     "The message says of which process, and why.",
+     "Let the process end by itself, with the library in it, and keep its trace; "
+     "--missing-evidence report accepts that some prove nothing."},
 };
 static_assert(std::size(kRules) == kLeakKinds + GateExcess::kWhatCount + 1, "a rule for each");
 
@@ -78,16 +108,21 @@ Json FrameLocation(const std::vector<std::string>& roots, const Frame& frame) {
   return json;
 }
 
-Json ResultOf(const GateReport& report, const GateLeak& leak) {
+// GitHub looks at none but primaryLocationLineHash, and has "HASH:COUNT" there. Where a file has
+// none its upload makes one of the text of the line, the same for all leaks of that line.
+Json Fingerprints(const std::string& identity) {
+  return {{"memtraceLeak/v1", identity},
+          {"primaryLocationLineHash",
+           absl::StrFormat("%016x:1", format::Checksum(identity.data(), identity.size()))}};
+}
+
+Json ResultOf(const GateReport& report, const AlertTexts& texts, const GateLeak& leak) {
   const size_t rule = static_cast<size_t>(leak.kind);
-  const std::string verdict = VerdictSentence(report, leak);
   const SourcePlace place = PlaceOf(report, leak);
   Json json = {{"ruleId", kRules[rule].id},
                {"ruleIndex", rule},
                {"level", "error"},
-               {"message",
-                {{"text", absl::StrCat(LeakSentence(report, leak), verdict.empty() ? "" : " (",
-                                       verdict, verdict.empty() ? "" : ")", ".")}}}};
+               {"message", {{"text", absl::StrCat(texts.Of(leak), ".")}}}};
   json["locations"] = Json::array(
       {{{"physicalLocation",
          PhysicalLocation(place.path.empty() ? leak.program : place.path, place.line)}}});
@@ -111,7 +146,7 @@ Json ResultOf(const GateReport& report, const GateLeak& leak) {
     json["codeFlows"] =
         Json::array({{{"threadFlows", Json::array({{{"locations", steps}}})}}});
   }
-  json["partialFingerprints"] = {{"memtraceLeak/v1", LeakIdentity(leak)}};
+  json["partialFingerprints"] = Fingerprints(LeakIdentity(leak));
   if (!report.baseline.empty()) {
     json["baselineState"] = leak.verdict == Verdict::kNew     ? "new"
                             : leak.verdict == Verdict::kGrown ? "updated"
@@ -134,11 +169,14 @@ std::string RenderGateSarif(const GateReport& report) {
     rules.push_back({{"id", rule.id},
                      {"name", rule.name},
                      {"shortDescription", {{"text", rule.text}}},
+                     {"fullDescription", {{"text", absl::StrCat(rule.text, " ", rule.more)}}},
+                     {"help", {{"text", rule.help}}},
                      {"properties", {{"tags", Json::array({"memory", "leak"})}}}});
   }
   Json results = Json::array();
+  const AlertTexts texts(report);
   for (const GateLeak& leak : result.leaks) {
-    if (IsGated(leak.verdict)) results.push_back(ResultOf(report, leak));
+    if (IsGated(leak.verdict)) results.push_back(ResultOf(report, texts, leak));
   }
   for (const GateExcess& excess : result.excesses) {
     const size_t rule = kLeakKinds + static_cast<size_t>(excess.what);
@@ -152,9 +190,8 @@ std::string RenderGateSarif(const GateReport& report) {
           Json::array({{{"physicalLocation", PhysicalLocation(place.path.empty() ? excess.program
                                                                                  : place.path,
                                                               place.line)}}})},
-         {"partialFingerprints",
-          {{"memtraceLeak/v1",
-            absl::StrCat(kRules[rule].id, "-", excess.phases, "-", excess.program)}}}});
+         {"partialFingerprints", Fingerprints(absl::StrCat(kRules[rule].id, "-", excess.phases, "-",
+                                                           excess.program))}});
   }
   // A server takes no result for leaks that are all mended.
   if (MissingEvidenceFails(result)) {
@@ -166,7 +203,7 @@ std::string RenderGateSarif(const GateReport& report) {
          {"message", {{"text", absl::StrCat(MissingEvidenceSentence(result), ".")}}},
          {"locations",
           Json::array({{{"physicalLocation", PhysicalLocation("memtrace check", 1)}}})},
-         {"partialFingerprints", {{"memtraceLeak/v1", "no-evidence"}}}});
+         {"partialFingerprints", Fingerprints("no-evidence")}});
   }
   Json notifications = Json::array();
   for (const std::string& missing : MissingParts(result)) {

@@ -278,6 +278,71 @@ TEST_F(FormatsTest, SarifHoldsToItsSchema) {
   EXPECT_NE(validator.Json("{\"version\": \"2.0.0\", \"runs\": []}", "sarif.json"), "");
 }
 
+TEST_F(FormatsTest, SarifRulesHaveWhatGithubShows) {
+  const Json sarif = Json::parse(RenderGateSarif(gate.Report()));
+  std::set<std::string> helps;
+  for (const Json& rule : sarif.at("runs")[0].at("tool").at("driver").at("rules")) {
+    const auto shorter = rule.at("shortDescription").at("text").get<std::string>();
+    const auto full = rule.at("fullDescription").at("text").get<std::string>();
+    EXPECT_THAT(full, StartsWith(shorter));
+    EXPECT_GT(full.size(), shorter.size());
+    EXPECT_LE(full.size(), 1024u) << "more is cut off";
+    helps.insert(rule.at("help").at("text").get<std::string>());
+  }
+  EXPECT_GT(helps.size(), 3u);
+}
+
+// Without a fingerprint of theirs GitHub makes one of the text of the line.
+TEST_F(FormatsTest, LeaksByOneLineAreAlertsOfTheirOwn) {
+  MadeUpGate one;
+  const auto lost = [&one](const std::string& program, std::vector<Step> callers) {
+    std::vector<Step> steps = {{"Wrap", "/work/src/wrap.c", 7}};
+    steps.insert(steps.end(), callers.begin(), callers.end());
+    steps.push_back({"main", "/work/src/main.c", 3});
+    const StackId stack = one.made_up.Stack(steps);
+    one.made_up.AddSite(stack, 1, 1, 0);
+    one.AddLeak(one.AddProcess(program), LeakKind::kDefinite, stack, 40, 1);
+  };
+  const Step load = {"Load", "/work/src/load.c", 4}, save = {"Save", "/work/src/save.c", 5},
+             index = {"Index", "/work/src/index.c", 6};
+  lost("app", {load});
+  lost("app", {save, index});
+  lost("app", {save});
+  lost("tool", {load});
+  one.Judge();
+  const auto results = Json::parse(RenderGateSarif(one.Report())).at("runs")[0].at("results");
+  ASSERT_EQ(results.size(), 4u);
+  std::set<std::string> hashes, texts, described;
+  for (const Json& result : results) {
+    EXPECT_EQ(result.at("locations")[0].at("physicalLocation").at("region").at("startLine"), 7);
+    hashes.insert(result.at("partialFingerprints").at("primaryLocationLineHash").get<std::string>());
+    texts.insert(result.at("message").at("text").get<std::string>());
+  }
+  EXPECT_EQ(hashes.size(), 4u);
+  const std::string what = ": definitely lost: 40 bytes in 1 block, allocated by malloc in Wrap";
+  EXPECT_THAT(texts, testing::UnorderedElementsAre("app" + what + ", called from Load.",
+                                                   "app" + what + ", called from Index.",
+                                                   "app" + what + ", called from main.",
+                                                   "tool" + what + ", called from Load."));
+  for (const Json& entry : Json::parse(RenderGateGitlab(one.Report()))) {
+    described.insert(entry.at("description").get<std::string>() + ".");
+  }
+  EXPECT_EQ(described, texts);
+  // The same leak is the same alert in another run, whatever else there is.
+  MadeUpGate later;
+  const StackId stack = later.made_up.Stack({{"Wrap", "/work/src/wrap.c", 70},
+                                             {"Load", "/work/src/load.c", 40},
+                                             {"main", "/work/src/main.c", 30}});
+  later.made_up.AddSite(stack, 1, 1, 0);
+  later.AddLeak(later.AddProcess("tool"), LeakKind::kDefinite, stack, 80, 2);
+  later.Judge();
+  const auto moved = Json::parse(RenderGateSarif(later.Report())).at("runs")[0].at("results")[0];
+  EXPECT_TRUE(hashes.contains(
+      moved.at("partialFingerprints").at("primaryLocationLineHash").get<std::string>()));
+  EXPECT_EQ(moved.at("message").at("text"),
+            "tool: definitely lost: 80 bytes in 2 blocks, allocated by malloc in Wrap.");
+}
+
 // A server makes an alert of each result, whatever its level.
 TEST_F(FormatsTest, SarifHasWhatGitlabHasAndNothingThatDoesNotFail) {
   const Json sarif = Json::parse(RenderGateSarif(gate.Report())).at("runs")[0].at("results");
