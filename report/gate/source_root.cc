@@ -1,6 +1,9 @@
 #include "report/gate/source_root.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <system_error>
 
 #include "absl/strings/match.h"
@@ -39,6 +42,39 @@ std::string FoundBelow(const std::string& root, const std::string& path) {
   }
 }
 
+// By the name of the working directory that a shell has in $PWD, which may lead through symbolic
+// links, and which CMake gives to the compiler. Empty: `given` has no such name.
+std::string ByTheShellsName(const std::string& given) {
+  const char* const pwd = std::getenv("PWD");
+  if (pwd == nullptr || pwd[0] != '/') return "";
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (!fs::equivalent(pwd, ".", error)) return "";  // of whoever started us, and gone elsewhere
+  std::string name;
+  if (given.front() != '/') {
+    name = (fs::path(pwd) / given).lexically_normal().string();
+  } else {
+    const std::string real = fs::canonical(given, error).string();
+    const std::string here = fs::canonical(".", error).string();
+    if (error || real.empty()) return "";
+    const std::string below = BelowRoot(here, real);
+    if (below.empty() && real != here) return "";
+    name = (fs::path(pwd) / below).lexically_normal().string();
+  }
+  // The ".." of a link is another directory by its name than it is.
+  return fs::equivalent(name, given, error) || !fs::exists(given, error) ? name : "";
+}
+
+// Where a directory of this machine is without symbolic links; empty: there is none. The frames of
+// a report have few directories, each many times.
+const std::string& RealDirectory(const std::string& directory) {
+  static auto& known = *new std::map<std::string, std::string>;
+  const auto [at, is_new] = known.try_emplace(directory);
+  std::error_code error;
+  if (is_new) at->second = std::filesystem::canonical(directory, error).string();
+  return at->second;
+}
+
 }  // namespace
 
 std::vector<std::string> SourceRoots(const std::string& given) {
@@ -46,8 +82,11 @@ std::vector<std::string> SourceRoots(const std::string& given) {
   std::error_code error;
   const std::string whole = std::filesystem::absolute(given, error).lexically_normal().string();
   std::vector<std::string> roots = {error ? given : whole};
-  const std::string real = std::filesystem::canonical(given, error).string();
-  if (!error && real != roots.front()) roots.push_back(real);
+  const auto add = [&roots](const std::string& name) {
+    if (!name.empty() && std::ranges::find(roots, name) == roots.end()) roots.push_back(name);
+  };
+  add(ByTheShellsName(given));
+  add(std::filesystem::canonical(given, error).string());
   return roots;
 }
 
@@ -97,7 +136,13 @@ std::string BelowRoots(const std::vector<std::string>& roots, const std::string&
 }
 
 std::string BelowRoots(const std::vector<std::string>& roots, const Frame& frame) {
-  if (absl::StartsWith(frame.file, "/")) return BelowRoots(roots, frame.file);
+  if (absl::StartsWith(frame.file, "/")) {
+    std::string below = BelowRoots(roots, frame.file);
+    if (!below.empty()) return below;
+    const size_t slash = frame.file.rfind('/');
+    const std::string& real = RealDirectory(frame.file.substr(0, slash + 1));
+    return real.empty() ? "" : BelowRoots(roots, absl::StrCat(real, frame.file.substr(slash)));
+  }
   if (frame.role != FrameRole::kProject || frame.file.empty()) return "";
   for (const std::string& root : roots) {
     std::string below = FoundBelow(root, frame.file);
