@@ -31,9 +31,8 @@ struct Rule {
 constexpr char kWhereItIs[] =
     "The place is where the block was allocated, which is not where it was forgotten.";
 constexpr char kFreeIt[] =
-    "Free the block on each way out of whoever owns it; the stack says who allocated it, and "
-    "memtrace report shows when, and what led to it last. Until then --baseline or --suppressions "
-    "accepts it.";
+    "Free the block on each way out of whoever owns it; the stack says who allocated it. Until "
+    "then --baseline or --suppressions accepts it.";
 constexpr char kUseLess[] =
     "memtrace report on the process's trace, which --traces keeps, shows what allocates how much. "
     "The limit is an option of memtrace check.";
