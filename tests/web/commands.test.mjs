@@ -284,6 +284,20 @@ describe('memtrace compare --format html', () => {
     assert.ok(await shown.getByRole('list', { name: /^Stack/ }).isVisible());
   }));
 
+  test('shows the whole of an amount', async () => {
+    altered('compare.html', 'amounts.html', ({ compare }) => {
+      compare.leaks[0].here = compare.leaks[0].there = { reachable: { bytes: 1023 << 20, blocks: 99_999_999_999 } };
+    });
+    for (const width of [1400, 1200]) {
+      await on('amounts.html', '', async (shown) => {
+        const cells = await rows(shown).locator('td', { hasText: 'in 99,999,999,999 blocks' }).evaluateAll((all) => all.map((cell) => cell.scrollWidth <= cell.clientWidth));
+        assert.deepEqual(cells, [true, true]);
+        const [wide, room] = await shown.locator('.scroller').evaluate((scroller) => [scroller.scrollWidth, scroller.clientWidth]);
+        assert.ok(wide <= room, `${width}: ${wide} of ${room}`);
+      }, { viewport: { width, height: 900 } });
+    }
+  });
+
   test('fits on paper', async () => {
     altered('compare.html', 'wide_compare.html', ({ compare }) => {
       const amount = { bytes: 123_456_789, blocks: 1_234_567 };

@@ -78,6 +78,35 @@ describe('an ordinary page, its tables', () => {
     assert.ok(faults.x + faults.width <= 1200, `${faults.x} ${faults.width}`);
   }, { viewport: { width: 1200, height: 900 } }));
 
+  test('shows the whole of a number, however large it is', async () => {
+    const counts = (of, names) => Object.assign(of, Object.fromEntries(names.map((name) => [name, 99_999_999_999])));
+    altered('ordinary.html', 'large_counts.html', ({ report }) => {
+      report.sites.forEach((site) => counts(site, ['allocations', 'live_blocks', 'temporary']));
+      report.threads.forEach((thread) => counts(thread, ['allocations', 'frees', 'live_blocks', 'temporary']));
+      report.leaks.forEach((leak) => counts(leak, ['blocks']));
+      report.faults.sites.forEach((site) => counts(site, ['minor', 'major']));
+      report.mappings.forEach((mapping) => counts(mapping, ['calls']));
+      report.phases.forEach((phase) => counts(phase, ['times', 'allocations', 'minor_faults']));
+    });
+    for (const [width, seen] of [[1400, 4 * 3 + 2 * 4 + 2 + 2 + 1 + 3], [700, 4 * 3 + 2 * 4 + 2 + 2 + 1 + 3]]) {
+      await on('large_counts.html', '', async (page) => {
+        let large = 0;
+        for (const view of ['sites', 'threads', 'leaks', 'growth', 'faults', 'mappings', 'phases']) {
+          await show(page, view);
+          const cells = await page.locator(`#panel-${view} .table td.number`).evaluateAll((all) => all.map((cell) =>
+            ({ text: cell.textContent, fits: cell.scrollWidth <= cell.clientWidth })));
+          assert.deepEqual(cells.filter(({ fits }) => !fits), [], `${view} at ${width}`);
+          large += cells.filter(({ text }) => /99,999,999,999|100,000,000,\d/.test(text)).length;
+        }
+        assert.equal(large, seen);
+        await show(page, 'sites');
+        // The names are where they are mostly.
+        const name = await rows(page, 'sites').first().locator('.end').first().evaluate((end) => end.scrollWidth <= end.clientWidth);
+        assert.ok(name, String(width));
+      }, { viewport: { width, height: 900 } });
+    }
+  });
+
   test('sorts by place where that has no column', () => on('ordinary.html', '#view=sites&sort=place', async (page) => {
     const sorted = () => page.locator('#panel-sites th:not([aria-sort=none])').evaluateAll((heads) => heads.map((head) =>
       [head.ariaSort, head.querySelector('[aria-current=true]').textContent, head.querySelectorAll('[aria-current=true]').length]));

@@ -18,6 +18,11 @@ function sideText(one: Side): string {
   });
   return parts.join(', ') || 'nothing';
 }
+// Of several kinds it may be more than there is room for: all of it is in the tooltip, and in the open row.
+function sideCell(one: Side): HTMLElement {
+  const text = sideText(one);
+  return h('span', { title: text }, text);
+}
 function sideBytes(one: Side): number {
   return KINDS.reduce((all, kind) => all + ((one[kind] as Amount | undefined)?.bytes ?? 0), 0);
 }
@@ -49,8 +54,8 @@ export function showCompare(root: HTMLElement, { compare, version }: CompareDocu
     columns: [
       { id: 'verdict', title: 'Verdict', width: '12em', value: (leak) => leak.verdict,
         cell: (leak) => h('span', { class: `tag ${leak.verdict === 'agree' ? 'agree' : leak.expected ? '' : 'definite'}` }, leak.verdict + (leak.expected ? ', expected' : '')) },
-      { id: 'here', title: 'Here', width: '18em', largest: true, value: (leak) => sideBytes(leak.here), cell: (leak) => sideText(leak.here) },
-      { id: 'there', title: 'Under Valgrind', width: '18em', largest: true, value: (leak) => sideBytes(leak.there), cell: (leak) => sideText(leak.there) },
+      { id: 'here', title: 'Here', width: '18em', largest: true, value: (leak) => sideBytes(leak.here), cell: (leak) => sideCell(leak.here) },
+      { id: 'there', title: 'Under Valgrind', width: '18em', largest: true, value: (leak) => sideBytes(leak.there), cell: (leak) => sideCell(leak.there) },
       { id: 'caller', names: 'row', title: 'Stack', width: 'auto', value: (leak) => leak.stack.map(frameText).join(' '),
         cell: (leak) => name(leak.stack.slice(0, 3).map(frameText).join(' < ')) },
     ],

@@ -58,9 +58,9 @@ export function showDiff(root: HTMLElement, { diff, version }: DiffDocument, sta
     columns: [
       { id: 'verdict', title: 'Verdict', width: '7em', value: (row) => row.verdict,
         cell: (row) => h('span', { class: `tag ${row.verdict}` }, row.verdict) },
-      { id: 'change', title: 'Change', number: true, width: '9em', value: (row) => row.change, cell: (row) => signed(row.change) },
-      { id: 'old', title: 'Old', number: true, width: '9em', value: (row) => row.old, cell: (row) => oldAmount(row.old) },
-      { id: 'new', title: 'New', number: true, width: '9em', value: (row) => row.new, cell: (row) => newAmount(row.new) },
+      { id: 'change', title: 'Change', number: true, largest: unit !== '', width: '9em', value: (row) => row.change, cell: (row) => signed(row.change) },
+      { id: 'old', title: 'Old', number: true, largest: unit !== '', width: '9em', value: (row) => row.old, cell: (row) => oldAmount(row.old) },
+      { id: 'new', title: 'New', number: true, largest: unit !== '', width: '9em', value: (row) => row.new, cell: (row) => newAmount(row.new) },
       { id: 'caller', names: 'row', title: 'Caller', width: 'auto', value: (row) => callerOf(row), cell: callerCell },
       { id: 'place', names: 'place', title: 'Place', width: '16em', value: (row) => `${row.file ?? ''}:${row.line ?? ''}`,
         cell: (row) => row.file && endCell(baseName(row.file) + lineOf(row), row.file + lineOf(row), 'place') },

@@ -22,7 +22,7 @@ export interface Column<T> {
   cell: (row: T) => Child;
   number?: boolean;                    // stands to the right, largest first
   largest?: boolean;                   // a text with numbers, also largest first
-  width: string;                       // of CSS
+  width: string;                       // of CSS; where there are numbers in it that need more, they get it
   names?: 'row' | 'place';             // what the row is of, and where that is
 }
 
@@ -52,7 +52,11 @@ interface Detail<T> { original: T; element: HTMLTableRowElement; cell: HTMLEleme
 const narrow = matchMedia('screen and (max-width: 1000px)');
 const NAME_WIDTH = 'clamp(10em, 38vw, 22em)';
 const LEAST_WIDTH = '12em';   // of a column that takes a part of the room or what is left
+const MOST_TEXT = '28em';     // of one with a text: of two such columns the names have some room left in ENOUGH_WIDTH
+const CELL_PADDING = '16px', TWIST_WIDTH = '1.2em';  // as in style.css
 const ENOUGH_WIDTH = '84em';  // of a table: its names get what is left of it, however little that is
+
+const textOf = (child: Child): string => (child instanceof Node ? child.textContent ?? '' : String(child || ''));
 
 export class Table<T> {
   readonly element: HTMLElement;
@@ -103,6 +107,7 @@ export class Table<T> {
       if (this.details.get(id)?.original !== original) this.details.delete(id);  // it may tell something else now
     }
     this.note.textContent = note;
+    this.setWidths();
     this.layOut();
   }
 
@@ -128,16 +133,42 @@ export class Table<T> {
     const who = columns.find((column) => column.names === 'row');
     const first = this.narrow ? who : undefined;
     this.columns = first ? [first, ...columns.filter((column) => column !== first && column.names !== 'place')] : columns;
-    const least = this.columns.map(({ width }, i) => (first && i === 0 ? NAME_WIDTH : /em$/.test(width) ? width : LEAST_WIDTH));
-    const widths = first ? least : this.columns.map(({ width }) => width);
     this.table.classList.toggle('narrow', first !== undefined);
-    this.table.style.minWidth = `min(${first ? '' : `${ENOUGH_WIDTH}, `}${least.join(' + ')})`;
-    this.columnWidths.replaceChildren(...widths.map((width) => h('col', { style: { width } })));
+    this.setWidths();
     const focused = [...this.buttons].find(([, button]) => button === document.activeElement)?.[0];
     this.heads.clear();
     this.buttons.clear();
     this.head.replaceChildren(this.headRow(first && columns.find((column) => column.names === 'place')));
     if (focused !== undefined) this.buttons.get(focused)!.focus();
+  }
+
+  private setWidths(): void {
+    const widths = this.columns.map((column, i) => (this.narrow && column.names === 'row' ? NAME_WIDTH : this.widthOf(column, i)));
+    const least = widths.map((width) => (/^auto$|%$/.test(width) ? LEAST_WIDTH : width));
+    this.table.style.minWidth = `min(${this.narrow ? '' : `${ENOUGH_WIDTH}, `}${least.join(' + ')})`;
+    this.columnWidths.replaceChildren(...widths.map((width) => h('col', { style: { width } })));
+  }
+
+  // What it is told to have, or what its longest text needs, of which no letter is taken to be wider than a digit. The
+  // longest of numbers is the largest or the least, for those that are rounded to three digits have room anyway.
+  private widthOf(column: Column<T>, at: number): string {
+    const { number, largest, width, cell } = column;
+    if (this.whole || (!number && !largest)) return width;  // on paper a cell has the lines and the room that it needs
+    const longest = (largest ? this.rows : this.ends(column)).reduce((most, { original }) => Math.max(most, textOf(cell(original)).length), 0);
+    const wanted = `${longest}ch + ${CELL_PADDING}${at === 0 && this.options.detail ? ` + ${TWIST_WIDTH}` : ''}`;
+    return largest ? `clamp(${width}, ${wanted}, ${MOST_TEXT})` : `max(${width}, ${wanted})`;
+  }
+
+  // The rows with the least value and with the largest; none where there is none.
+  private ends({ value }: Column<T>): Row<T>[] {
+    let least: Row<T> | undefined, most: Row<T> | undefined;
+    let low: number | string = Infinity, high: number | string = -Infinity;
+    for (const row of this.rows) {
+      const at = value(row.original);
+      if (at <= low) [least, low] = [row, at];
+      if (at >= high) [most, high] = [row, at];
+    }
+    return [least, most].filter((row) => row !== undefined);
   }
 
   // By each row's value, which is asked for once; those that are alike stay as they were.
