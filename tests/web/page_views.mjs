@@ -196,6 +196,42 @@ describe('an ordinary page, its views', () => {
     assert.equal(fragmentOf(page).get('folder'), 'work/src');
   }));
 
+  test('writes no name of a ring beyond the part that it is of', async () => {
+    const names = { Parse: 'void svc::Parser::MMMMMMMM(std::string_view, WWWWWWWW)', Keep: 'Illimitable_fillInTheLittleListOfIllegalFill', Begin: 'Go' };
+    altered('ordinary.html', 'ring_names.html', ({ strings, report }) => {
+      for (const [from, to] of Object.entries(names)) strings[strings.indexOf(from)] = to;
+      report.sites.forEach((site, i) => { site.bytes_allocated = [1000, 800, 300, 60][i]; });
+    });
+    for (const [name, fragment] of [['ring_names.html', ''], ['ring_names.html', '&folder=work/src'], ['large.html', ''], ['large.html', '&folder=work/src']]) {
+      await on(name, `#view=sources&measure=bytes_allocated${fragment}`, async (page) => {
+        const outside = await page.locator('#panel-sources .rings').evaluate((rings) => {
+          const paths = [...rings.querySelectorAll('path')];
+          return [...rings.querySelectorAll('text')].flatMap((text) => {
+            const { x, y, width, height } = text.getBBox();  // as it is before it is turned
+            const to = rings.createSVGPoint();
+            const corner = (left, top) => {
+              Object.assign(to, { x: left, y: top });
+              const matrix = text.transform.baseVal.consolidate()?.matrix;
+              return matrix ? to.matrixTransform(matrix) : to.matrixTransform(rings.createSVGMatrix());
+            };
+            // Above and below the letters there is more than what they need.
+            const corners = [0, width].flatMap((right) => [0.2, 0.8].map((down) => corner(x + right, y + down * height)));
+            const one = paths.find((path) => path.isPointInFill(corner(x + width / 2, y + height / 2)));
+            return corners.every((each) => one?.isPointInFill(each)) ? [] : [text.textContent];
+          });
+        });
+        assert.deepEqual(outside, [], `${name} ${fragment}`);
+        const texts = await page.locator('#panel-sources .rings text').allTextContents();
+        assert.ok(texts.every((text) => text.length >= 5 || !text.endsWith('…')), String(texts));
+        if (name === 'ring_names.html' && fragment) {
+          const of = (begin) => texts.find((text) => text.startsWith(begin)) ?? '';
+          assert.ok(texts.includes('Go'), String(texts));
+          assert.ok(of('Illi').length > of('void').length, String(texts));  // of narrow letters there are more
+        }
+      });
+    }
+  });
+
   test('goes down the source tree and back', () => on('ordinary.html', '#view=sources&measure=bytes_allocated', async (page) => {
     const panel = page.locator('#panel-sources');
     await panel.locator('.bars').getByRole('button', { name: 'work/src' }).click();

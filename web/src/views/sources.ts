@@ -8,6 +8,7 @@ import type { Measure } from '../measures';
 import type { Model, View } from '../model';
 import { drawnOf, find, sourceTree, type SourceNode } from '../source_tree';
 import { PartNote } from '../part_note';
+import { alongRadius, fitting } from '../ring_label';
 import { share } from '../text';
 
 type Ring = HierarchyRectangularNode<SourceNode>;
@@ -61,16 +62,15 @@ export class SourcesView implements View {
     this.details.textContent = `${at.name}: ${measure.text(at.value)}${besides && `. ${besides}`}`;
   }
 
-  // The name, where there is room for some of it.
-  private label(ring: Ring, [x, y]: [number, number], radius: (level: number) => number): SVGTextElement | '' {
-    const middle = (radius(ring.depth) + radius(ring.depth + 1)) / 2;
-    if (ring.depth > 0 && (ring.x1 - ring.x0) * middle < 14) return '';
-    const letters = ring.depth === 0 ? 14 : Math.floor((radius(ring.depth + 1) - radius(ring.depth)) / 5.6);
-    const text = ring.data.name.length > letters ? `${ring.data.name.slice(0, letters - 1)}…` : ring.data.name;
-    if (ring.depth === 0) return svg('text', {}, text);
-    const degrees = ((ring.x0 + ring.x1) / 2) * (180 / Math.PI) - 90;
+  // The name along the radius, where there is room for some of it.
+  private label({ x0, x1, depth, data }: Ring, radius: (level: number) => number): SVGTextElement | '' {
+    if (depth === 0) return svg('text', {}, fitting(data.name, 2 * alongRadius(0, radius(1) - 1, 2 * Math.PI).to));
+    const { from, to } = alongRadius(radius(depth), radius(depth + 1) - 1, x1 - x0);
+    const text = fitting(data.name, to - from);
+    if (text === '') return '';
+    const angle = (x0 + x1) / 2 - Math.PI / 2, middle = (from + to) / 2, degrees = angle * (180 / Math.PI);
     const upright = degrees > 90 ? degrees + 180 : degrees;
-    return svg('text', { transform: `translate(${x},${y}) rotate(${upright})` }, text);
+    return svg('text', { transform: `translate(${middle * Math.cos(angle)},${middle * Math.sin(angle)}) rotate(${upright})` }, text);
   }
 
   private button(to: SourceNode): HTMLElement {
@@ -104,6 +104,6 @@ export class SourcesView implements View {
       });
       path.append(svg('title', {}, `${each.data.path || 'all'}: ${text(each.data.value)}`));
       return path;
-    }), ...root.descendants().filter((each) => each.depth < levels).map((each) => this.label(each, shape.centroid(each), radius)));
+    }), ...root.descendants().filter((each) => each.depth < levels).map((each) => this.label(each, radius)));
   }
 }
