@@ -38,6 +38,26 @@ describe('an ordinary page, its views', () => {
     assert.equal(left[0], left[1]);
   }));
 
+  test('has the bars of a histogram beside their shares, however little room there is', async () => {
+    altered('ordinary.html', 'many_sizes.html', ({ report }) => {
+      report.sizes = Array.from({ length: 22 }, (_, i) => ({ ...report.sizes[0], from_bytes: 2 ** i, to_bytes: 2 ** (i + 1) - 1,
+                                                           allocations: 740_381 >> (i > 6 ? i - 6 : 0), bytes: 999 << i, live_bytes: 999 << i }));
+    });
+    for (const width of [601, 700, 1400]) {
+      await on('many_sizes.html', '#view=mappings', async (page) => {
+        const parts = await page.locator('#panel-mappings table.plain').first().locator('td:has(.inline-bar)').evaluateAll((all) => all.map((part) =>
+          ['.share', '.inline-bar'].map((child) => part.querySelector(child).getBoundingClientRect().toJSON())));
+        assert.equal(parts.length, 22);
+        for (const [share, bar] of parts) {
+          assert.ok(bar.left >= share.right && bar.top < share.bottom && bar.bottom > share.top, JSON.stringify([width, share, bar]));
+          assert.equal(bar.left, parts[0][1].left);
+        }
+        assert.ok(parts[0][1].width > 90, String(parts[0][1].width));
+        assert.ok(await page.evaluate(() => document.documentElement.scrollWidth) <= width);
+      }, { viewport: { width, height: 900 } });
+    }
+  });
+
   test('has the classes of lifetimes that no block is of, and a bar for one block', async () => {
     altered('ordinary.html', 'lifetimes.html', ({ report }) => {
       report.lifetimes = { blocks: 5003, classes: [[0, 1, 1], [3, 4, 2], [4, 6, 5000], [16, 24, 1]].map(([from, to, blocks]) => ({ from_s: from / 1e9, to_s: to / 1e9, blocks })) };

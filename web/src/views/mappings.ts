@@ -26,7 +26,7 @@ const SHARE = 2;  // its column
 // Of one of `all`, its share of them as a number and as a bar.
 function parts(all: number[]): (one: number) => HTMLElement {
   const sum = all.reduce((total, one) => total + one, 0), most = Math.max(1, ...all);
-  return (one) => h('span', {}, h('span', { class: 'share' }, share(one, sum)), one > 0 && h('span', { class: 'inline-bar', style: { width: `${(12 * one) / most}em` } }));
+  return (one) => h('span', { class: 'part' }, h('span', { class: 'share' }, share(one, sum)), one > 0 && h('span', { class: 'inline-bar', style: { '--part': String(one / most) } }));
 }
 
 export class MappingsView implements View {
