@@ -189,6 +189,15 @@ describe('an ordinary page, its views', () => {
     assert.match(await table.textContent(), /operator new.*Grow .*grow\.cc:5.*realloc.*1,234/);
   }));
 
+  test('breaks no word of what they ended by, where there is little room', () => on('mismatched.html', '#view=leaks', async (page) => {
+    const lines = await page.locator('#panel-leaks table.plain').last().locator('td:nth-child(2n)').evaluateAll((all) => all.map((words) => {
+      const range = document.createRange();
+      range.selectNodeContents(words);
+      return new Set([...range.getClientRects()].map(({ top }) => top)).size;
+    }));
+    assert.ok(lines[0] <= 2 && lines[1] === 1, String(lines));  // "operator new" and "realloc"
+  }, { viewport: { width: 300, height: 700 } }));
+
   test('lists invalid frees', () => on('mismatched.html', '#view=leaks', async (page) => {
     assert.match(await page.locator('.verdict.bad').first().textContent(), /12 double frees.*Of a block of Keep /);
     const table = page.locator('#panel-leaks table.plain').first();

@@ -50,3 +50,9 @@ export function svg<K extends keyof SVGElementTagNameMap>(
 export function name(text: string, cls = ''): HTMLElement {
   return h('bdi', { class: `name ${cls}` }, text);
 }
+
+// One in little room that has to be all there: it is broken between its parts, and within them only where one has no room.
+export function nameInParts(text: string, cls = ''): HTMLElement {
+  const [first, ...others] = text.split(/(?<=::|\w[/_,(])/);
+  return h('bdi', { class: `name ${cls}` }, first, ...others.flatMap((part) => [h('wbr'), part]));
+}

@@ -2,7 +2,7 @@
 // And what was freed twice.
 
 import type { FreeMoment, Leak } from '../data';
-import { h, name, type Child } from '../dom';
+import { h, name, nameInParts, type Child } from '../dom';
 import type { Model, View } from '../model';
 import { moreText } from '../part_note';
 import { plainTable } from '../plain_table';
@@ -88,7 +88,7 @@ export class LeaksView implements View {
     const what: { [kind: string]: string } = {
       double_free: 'freed before', inside_live_block: 'inside of a block', inside_freed_block: 'inside of a block that was freed before' };
     const moment = (one: FreeMoment | null) => one === null ? '' :
-      h('span', {}, one.caller === null ? 'not recorded' : name(one.caller), ` at ${seconds(one.time_s)}`);
+      h('span', {}, one.caller === null ? 'not recorded' : nameInParts(one.caller), ` at ${seconds(one.time_s)}`);
     return stories.length === 0 ? [] : [h('h3', {}, 'Invalid frees'), this.notes[0].element,
       plainTable(['What', 'Block', 'Times', 'Allocated', 'Freed', 'Freed again'], stories, (story) =>
         [what[story.kind] ?? story.kind, bytes(story.block_bytes), this.model.figures.count(story.times),
@@ -99,8 +99,8 @@ export class LeaksView implements View {
     const pairs = this.model.report.mismatches?.pairs ?? [];
     return pairs.length === 0 ? [] : [h('h3', {}, 'Ended by another kind of function than they came from'), this.notes[1].element,
       plainTable(['Allocated at', 'by', 'Ended at', 'by', 'Times'], pairs, (pair) =>
-        [name(pair.allocated_at), pair.allocator, name(pair.ended_at), pair.ended_by, this.model.figures.count(pair.times)],
-        [1, 2, 3])];
+        [nameInParts(pair.allocated_at), nameInParts(pair.allocator, 'words'), nameInParts(pair.ended_at),
+          nameInParts(pair.ended_by, 'words'), this.model.figures.count(pair.times)], [1, 2, 3])];
   }
 
   // Of each kind what the filter and the chosen time leave, of how much.
