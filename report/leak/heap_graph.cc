@@ -70,6 +70,21 @@ uint32_t HeapGraphBuilder::BlockAt(uint64_t value) const {
   return is_behind && IsChunkHeader(to, value) ? kNoBlock : to;
 }
 
+// glibc leaves a free chunk that is the only large one of its size linked to itself, by words 2 and
+// 3 (fd_nextsize, bk_nextsize), and who gets it next may write neither. One header's address alone
+// is no sign of glibc: objects may be linked by their last words.
+bool HeapGraphBuilder::EndsLinkToItself(uint32_t from, uint64_t word, uint32_t to, uint64_t value) {
+  constexpr uint64_t kFirst = 2, kSecond = 3;
+  if (word != kFirst && word != kSecond) return false;
+  if (!basis_.is_glibc || value != graph_.blocks_.start(from) - 2 * kWord ||
+      !IsChunkHeader(to, value) || How(to, value) != Pointer::kInterior) {
+    return false;
+  }
+  if (word == kFirst) linked_to_itself_ = from;
+  return word == kSecond && linked_to_itself_ == from && !from_.empty() && from_.back() == from &&
+         graph_.edges_.back().word == kFirst;
+}
+
 void HeapGraphBuilder::Word(const ScanRegion& region, uint64_t address, uint64_t value) {
   if (address % kWord != 0) return;
   const uint32_t to = BlockAt(value);
@@ -83,9 +98,15 @@ void HeapGraphBuilder::Word(const ScanRegion& region, uint64_t address, uint64_t
   const uint32_t from = graph_.blocks_.Holder(address);
   if (from != kNoBlock) {
     const uint64_t word = (address - graph_.blocks_.start(from)) / kWord;
+    const bool is_root = !scan_.hints.empty() && InHint(format::ScanHint::kRootRegion, address);
+    if (!is_root && EndsLinkToItself(from, word, to, value)) {
+      graph_.edges_.pop_back();
+      from_.pop_back();
+      return;
+    }
     graph_.edges_.emplace_back(to, How(to, value), word);
     from_.push_back(from);
-    if (scan_.hints.empty() || !InHint(format::ScanHint::kRootRegion, address)) return;
+    if (!is_root) return;
   } else if (region.kind == format::ScanRegionKind::kStack && address < caller_stack_pointer_ &&
              caller_stack_pointer_ - address <= kRedZoneBytes) {
     return;

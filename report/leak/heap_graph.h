@@ -10,7 +10,8 @@
 //
 // libc's own data holds addresses of chunk headers: of a header that lies in the last eight
 // usable bytes of the block in front of it. Such a word, in libc's data, is no pointer to
-// that block; nor is it in free memory of the heap, where that counts as roots.
+// that block; nor is it in free memory of the heap, where that counts as roots. Of what glibc
+// has left within a block only a chunk's links to itself are told from the program's pointers.
 //
 // Memory: 8 bytes an edge and 8 a block, 24 a root; 12 an edge while it is built.
 
@@ -121,6 +122,9 @@ class HeapGraphBuilder : public ScanVisitor {
   bool InHint(format::ScanHint kind, uint64_t address) const;
   void AddSignalStack(uint32_t of_thread);
   bool IsChunkHeader(uint32_t to, uint64_t value) const;
+  // Whether `value` is the second of the two links to itself that block `from` had when it was free;
+  // the first is the latest edge.
+  bool EndsLinkToItself(uint32_t from, uint64_t word, uint32_t to, uint64_t value);
   // The block that `value` is a pointer into, or kNoBlock.
   uint32_t BlockAt(uint64_t value) const;
 
@@ -132,6 +136,7 @@ class HeapGraphBuilder : public ScanVisitor {
   uint64_t caller_stack_pointer_ = 0;
   HeapGraph graph_;
   std::vector<uint32_t> from_;  // by edge
+  uint32_t linked_to_itself_ = kNoBlock;  // the latest block whose word 2 may be such a link
   uint32_t region_ = 0;  // of the latest word
   bool region_is_libc_ = false;
   bool region_is_loader_ = false;

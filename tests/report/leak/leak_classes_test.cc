@@ -152,6 +152,62 @@ TEST(LeakClassesTest, AChunkHeaderInLibcsDataIsNoPointer) {
   }
 }
 
+// A free chunk that is the only large one of its size: words 2 and 3 of the block that it becomes.
+TEST(LeakClassesTest, AChunksLinksToItselfAreNoPointersToTheBlockInFront) {
+  for (const auto allocator : {format::AllocatorKind::kGlibc, format::AllocatorKind::kOther}) {
+    TraceBuilder::Options options = World::Exact();
+    options.allocator = allocator;
+    World world(options);
+    const uint64_t buffer = kA + 48;  // the chunk behind kA's
+    world.Block(kA, 40).Block(buffer, 99).Root(buffer);
+    world.In(buffer + 16, buffer - 16).In(buffer + 24, buffer - 16);
+    world.Check();
+    EXPECT_EQ(world.KindOf(kA),
+              allocator == format::AllocatorKind::kGlibc ? kDefinite : kPossible);
+  }
+}
+
+// The last word of an object is where the header of the next chunk is.
+TEST(LeakClassesTest, PointersToTheLastWordsOfObjectsArePointers) {
+  // struct Node { long a, b; Node** link; }, and each link has the address of the last one's.
+  World list;
+  for (uint64_t node = kA; node < kA + 4 * 32; node += 32) {
+    list.Block(node, 24);
+    if (node != kA) list.In(node + 16, node - 16);
+  }
+  list.Root(kA + 3 * 32 + 16);
+  list.Check();
+  for (uint64_t node = kA; node < kA + 4 * 32; node += 32) {
+    EXPECT_EQ(list.KindOf(node), kPossible);
+  }
+
+  // The second base of objects of 24 bytes, wherever in a block the pointers are.
+  for (const uint64_t at : {0, 1, 2, 6}) {
+    World bases;
+    const uint64_t owner = kA + 32;
+    bases.Block(kA, 24).Block(owner, 64).Block(kB, 24).Root(owner);
+    bases.In(owner + 8 * at, kA + 16).In(owner + 8 * at + 8, kB + 16);
+    bases.Check();
+    EXPECT_EQ(bases.KindOf(kA), kPossible) << at;
+    EXPECT_EQ(bases.KindOf(kB), kPossible) << at;
+  }
+
+  // One of the two words, and both of them elsewhere than in words 2 and 3.
+  for (const uint64_t at : {2, 3}) {
+    World one;
+    one.Block(kA, 24).Block(kA + 32, 64).Root(kA + 32).In(kA + 32 + 8 * at, kA + 16);
+    one.Check();
+    EXPECT_EQ(one.KindOf(kA), kPossible) << at;
+  }
+  for (const uint64_t at : {0, 1, 3, 4}) {
+    World both;
+    both.Block(kA, 24).Block(kA + 32, 64).Root(kA + 32);
+    both.In(kA + 32 + 8 * at, kA + 16).In(kA + 40 + 8 * at, kA + 16);
+    both.Check();
+    EXPECT_EQ(both.KindOf(kA), kPossible) << at;
+  }
+}
+
 // Its tables begin at the first multiple of 128 bytes in a block.
 TEST(LeakClassesTest, TheLoadersTablesAreReachable) {
   for (const bool loader : {true, false}) {
