@@ -46,7 +46,7 @@ inline constexpr RuntimeFunction kRuntimeFunctions[] = {
     {"__gconv_find_shlib", "character sets"},
     {"__nss_lookup_function", "name service"},
     {"__dcigettext", "message catalogs"},
-    {"_dlerror_run", "messages of dlerror"},
+    {"_dlerror_run", "messages of dlerror"}, {"dlerror", "messages of dlerror"},
     {"re_comp", "the pattern of re_comp"}, {"re_exec", "the pattern of re_comp"},
     {"hcreate", "the table of hcreate"},  {"hcreate_r", "the table of hcreate"},
     {"addseverity", "severities of fmtmsg"},

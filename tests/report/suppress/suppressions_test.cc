@@ -324,6 +324,8 @@ TEST(RuntimeSuppressionsTest, WhatLibcKeepsOfItsOwnFunctions) {
   EXPECT_TRUE(possible_too({"_nl_load_domain", "_nl_find_domain", "__dcigettext"}));
   EXPECT_TRUE(possible_too({"tsearch", "__nss_lookup_function", "gaih_inet", "getaddrinfo"}));
   EXPECT_TRUE(possible_too({"__pthread_attr_copy", "pthread_setattr_default_np"}));
+  EXPECT_TRUE(possible_too({"__vasprintf_internal", "asprintf", "dlerror"}));
+  EXPECT_FALSE(matches(LeakKind::kReachable, {"__vasprintf_internal", "asprintf"})) << "the program's";
   EXPECT_FALSE(
       matches(LeakKind::kReachable, {"__pthread_attr_extension", "pthread_attr_setaffinity_np"}));
   EXPECT_FALSE(possible_too({"getmntent"}));
