@@ -122,7 +122,7 @@ class HeapGraphBuilder : public ScanVisitor {
   bool InHint(format::ScanHint kind, uint64_t address) const;
   void AddSignalStack(uint32_t of_thread);
   bool IsChunkHeader(uint32_t to, uint64_t value) const;
-  // Whether `value` is the second of the two links to itself that block `from` had when it was free;
+  // Whether `value` is the second of two links to itself that block `from` had when it was free;
   // the first is the latest edge.
   bool EndsLinkToItself(uint32_t from, uint64_t word, uint32_t to, uint64_t value);
   // The block that `value` is a pointer into, or kNoBlock.

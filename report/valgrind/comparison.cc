@@ -1,6 +1,7 @@
 #include "report/valgrind/comparison.h"
 
 #include <algorithm>
+#include <deque>
 #include <set>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "report/leak/leak_kinds.h"
 #include "report/valgrind/difference_reasons.h"
+#include "report/valgrind/glib_under_valgrind.h"
 #include "report/words/units.h"
 
 namespace memtrace::report::valgrind {
@@ -164,6 +166,41 @@ absl::flat_hash_set<const Loss*> SameShapes(std::vector<const Loss*> here,
   return same;
 }
 
+// Losses there of blocks that GLib told Valgrind of, each with those here of the blocks around
+// them. What found no pair stays.
+std::vector<Group> TakeDeclaredByGLib(std::vector<const Loss*>* here,
+                                      std::vector<const Loss*>* there, MatchStage stage) {
+  const auto taken = std::stable_partition(there->begin(), there->end(), [](const Loss* loss) {
+    return !IsDeclaredByGLib(*loss);
+  });
+  std::vector<const Loss*> declared(taken, there->end());
+  if (declared.empty()) return {};
+  there->erase(taken, there->end());
+  std::vector<const Loss*> rest_here, candidates;
+  std::deque<Loss> without_malloc;
+  absl::flat_hash_map<const Loss*, const Loss*> original;
+  for (const Loss* loss : *here) {
+    std::vector<render::LossFrame> stack = InGLibWithoutMalloc(*loss);
+    if (stack.empty()) {
+      rest_here.push_back(loss);
+      continue;
+    }
+    Loss& copy = without_malloc.emplace_back(*loss);
+    copy.stack = std::move(stack);
+    original[&copy] = loss;
+    candidates.push_back(&copy);
+  }
+  std::vector<const Loss*> left;
+  std::vector<Group> groups =
+      Pairing(std::move(candidates), std::move(declared), stage).Take(&left, there);
+  for (Group& group : groups) {
+    for (const Loss*& loss : group.here) loss = original.at(loss);
+  }
+  for (const Loss* loss : left) rest_here.push_back(original.at(loss));
+  *here = std::move(rest_here);
+  return groups;
+}
+
 Verdict Judge(const ComparedLeak& leak, bool scanned, LeakKindSet shown) {
   const LeakAmount here = leak.here.total(), there = leak.there.total();
   if (there.blocks == 0 && there.bytes == 0 && leak.there.records == 0) return Verdict::kOnlyHere;
@@ -271,11 +308,11 @@ Comparison Compare(const Analysis& analysis, const LossList& here, const Valgrin
 
   const absl::flat_hash_set<const Loss*> inherited = Inherited(analysis, allocated, there);
   absl::flat_hash_set<const Loss*> same_shapes;
-  const auto add = [&](const Group& group, MatchStage stage) {
+  const auto add = [&](const Group& group, MatchStage stage, bool declared_by_glib = false) {
     ComparedLeak leak;
     leak.stage = stage;
     const Loss* most = nullptr;
-    StackFacts facts{.inherited = group.here.empty()};
+    StackFacts facts{.inherited = group.here.empty(), .declared_by_glib = declared_by_glib};
     for (const Loss* loss : group.here) {
       leak.here.Add(*loss);
       facts.here_cut |= IsCut(*loss);
@@ -300,6 +337,13 @@ Comparison Compare(const Analysis& analysis, const LossList& here, const Valgrin
   for (const MatchStage stage : kStages) {
     Pairing pairing(std::exchange(rest_here, {}), std::exchange(rest_there, {}), stage);
     for (const Group& group : pairing.Take(&rest_here, &rest_there)) add(group, stage);
+    // Before the project's functions alone would join them with others.
+    if (stage != MatchStage::kFiles) continue;
+    for (const MatchStage declared : {MatchStage::kFunctions, MatchStage::kFiles}) {
+      for (const Group& group : TakeDeclaredByGLib(&rest_here, &rest_there, declared)) {
+        add(group, declared, /*declared_by_glib=*/true);
+      }
+    }
   }
   // The losses that are left are on one side only; there is one row for each stack.
   absl::flat_hash_map<std::string, size_t> index;

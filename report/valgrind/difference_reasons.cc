@@ -12,6 +12,7 @@
 #include "report/names/frames_filter.h"
 #include "report/names/runtime_functions.h"
 #include "report/names/site_symbols.h"
+#include "report/valgrind/glib_under_valgrind.h"
 #include "report/words/units.h"
 
 namespace memtrace::report::valgrind {
@@ -221,10 +222,20 @@ void ExplainKinds(const render::LossList& here, const StackFacts& facts, Compare
   }
   if ((more(LeakKind::kReachable) && less(LeakKind::kPossible)) ||
       (less(LeakKind::kReachable) && more(LeakKind::kPossible))) {
-    reasons.push_back(
-        "only one of the two saw a pointer to the start of it, not into it: stale words, "
-        "or the C library's own pointers to free memory beside it");
+    if (GLibsReason(*leak, facts.declared_by_glib).text.empty()) {
+      reasons.push_back(
+          "only one of the two saw a pointer to the start of it, not into it: stale words, "
+          "or the C library's own pointers to free memory beside it");
+    }
   }
+}
+
+// What GLib does otherwise under Valgrind.
+void ExplainGLib(const StackFacts& facts, ComparedLeak* leak) {
+  GLibReason reason = GLibsReason(*leak, facts.declared_by_glib);
+  if (reason.text.empty()) return;
+  leak->expected |= reason.is_all;
+  leak->reasons.push_back(std::move(reason.text));
 }
 
 // Memory of a runtime, which the program did not ask for.
@@ -426,6 +437,7 @@ void Explain(const Analysis& analysis, const render::LossList& here, const Valgr
   ExplainOperatorNew(leak);
   ExplainWhatWasAsked(here, there, leak);
   ExplainKinds(here, facts, leak);
+  ExplainGLib(facts, leak);
   if (ExplainFork(facts, leak)) return;
   ExplainWhatTheProgramDid(analysis, here, leak);
   ExplainStacks(there, facts, leak);

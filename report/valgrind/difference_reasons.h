@@ -24,6 +24,7 @@ struct StackFacts {
   // It found no pair, and the other side has one that differs only in where calls lie in code
   // without names.
   bool same_shape = false;
+  bool declared_by_glib = false;  // there it is of blocks that GLib told Valgrind of
 };
 
 // Fills `reasons` and `expected`.

@@ -20,6 +20,7 @@ using render::Loss;
 using render::LossFrame;
 using render::LossList;
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -481,6 +482,86 @@ TEST_F(CompareTest, GLibsSlicesAreSaidToBeOthersUnderValgrind) {
   const std::string glib = "/usr/lib/libglib-2.0.so.0";
   here_.losses = {Make(LeakKind::kReachable, 2016, 2, {At("g_slice_alloc", "", 0, glib), At("main", "a.c", 3)})};
   EXPECT_THAT(Only().reasons, Contains(HasSubstr("G_SLICE=always-malloc")));
+}
+
+// Under Valgrind, as GLib asks; all of these without names for what GLib does not export.
+TEST_F(CompareTest, WhatGLibDoesForMemcheckIsExpected) {
+  const std::string glib = "/usr/lib/libglib-2.0.so.0", gobject = "/usr/lib/libgobject-2.0.so.0";
+  const LossFrame allocate = At("g_malloc0", "", 0, glib);
+  const LossFrame loader = At("call_init", "dl-init.c", 74, "/lib64/ld-linux-x86-64.so.2");
+  const LossFrame types = At("g_type_register_fundamental", "", 0, gobject);
+
+  // The node of a fundamental type, behind 8 bytes of the block.
+  here_.losses = {Make(LeakKind::kPossible, 96, 1, {allocate, Nameless(0x32818, gobject),
+                                                    Nameless(0x32e8b, gobject), types, loader})};
+  Loss node = Make(LeakKind::kReachable, 88, 1, {});
+  node.stack = {NamelessThere(0x3287e, gobject + ".7400.6"),
+                NamelessThere(0x32e8b, gobject + ".7400.6"), types, loader};
+  there_.losses = {node};
+  ComparedLeak leak = Only();
+  EXPECT_EQ(leak.verdict, Verdict::kAmountDiffers);
+  EXPECT_TRUE(leak.expected);
+  EXPECT_THAT(leak.reasons, ElementsAre(HasSubstr("GLib tells Valgrind of blocks within those")));
+  there_.losses[0].bytes = 60;
+  EXPECT_FALSE(Only().expected) << "that is more than what is in front of it";
+  there_.losses[0].bytes = 88;
+  here_.losses[0].kind = LeakKind::kDefinite;
+  EXPECT_FALSE(Only().expected);
+  here_.losses[0].kind = LeakKind::kReachable;
+  there_.losses[0].stack[1].ip += 16;
+  there_.losses[0].stack[2].object = "/usr/lib/libother.so";
+  there_.losses[0].stack[2].function = "other";
+  EXPECT_EQ(Compared().differences(), 2u) << "another call";
+
+  // What a type leads to.
+  const std::vector<LossFrame> data = {allocate, Nameless(0x33bb7, gobject), types, loader};
+  here_.losses = {Make(LeakKind::kPossible, 148, 1, data)};
+  there_.losses = {Make(LeakKind::kReachable, 148, 1, data)};
+  leak = Only();
+  EXPECT_TRUE(leak.expected);
+  EXPECT_THAT(leak.reasons, ElementsAre(HasSubstr("the nodes of fundamental types begin")));
+  there_.losses[0].kind = LeakKind::kDefinite;
+  EXPECT_FALSE(Only().expected);
+  here_.losses = {Make(LeakKind::kPossible, 148, 1, {At("init", "p.c", 9), types, loader})};
+  there_.losses = {Make(LeakKind::kReachable, 148, 1, {At("init", "p.c", 9), types, loader})};
+  EXPECT_FALSE(Only().expected) << "the program's block";
+
+  // An array of a hash table.
+  const std::vector<LossFrame> array = {
+      At("g_realloc", "", 0, glib), Nameless(0x404f4, glib),
+      At("g_hash_table_insert", "", 0, glib), At("main", "a.c", 3)};
+  here_.losses = {Make(LeakKind::kReachable, 32, 1, array)};
+  there_.losses = {Make(LeakKind::kReachable, 64, 1, array)};
+  leak = Only();
+  EXPECT_TRUE(leak.expected);
+  EXPECT_THAT(leak.reasons, ElementsAre(HasSubstr("an array of a hash table of GLib's")));
+  there_.losses[0].bytes = 65;
+  EXPECT_FALSE(Only().expected);
+  there_.losses[0].bytes = 64;
+  there_.losses[0].kind = LeakKind::kDefinite;
+  EXPECT_FALSE(Only().expected);
+  const std::vector<LossFrame> entry = {
+      At("g_malloc", "", 0, glib), At("each", "a.c", 9),
+      At("g_hash_table_foreach", "", 0, glib), At("main", "a.c", 3)};
+  here_.losses = {Make(LeakKind::kReachable, 32, 1, entry)};
+  there_.losses = {Make(LeakKind::kReachable, 64, 1, entry)};
+  EXPECT_FALSE(Only().expected) << "the program's block";
+}
+
+// In GLib of 2.76 and later, which has no slices.
+TEST_F(CompareTest, AnObjectWithPrivateDataIsTwoBlocksForMemcheck) {
+  const std::string glib = "/usr/lib/libglib-2.0.so.0", gobject = "/usr/lib/libgobject-2.0.so.0";
+  const std::vector<LossFrame> object = {At("g_type_create_instance", "", 0, gobject),
+                                         At("g_object_new", "", 0, gobject), At("main", "a.c", 3)};
+  std::vector<LossFrame> with_malloc = {At("g_malloc0", "", 0, glib)};
+  with_malloc.insert(with_malloc.end(), object.begin(), object.end());
+  here_.losses = {Make(LeakKind::kReachable, 40, 1, with_malloc)};
+  Loss two = Make(LeakKind::kReachable, 48, 2, {});
+  two.stack = object;
+  there_.losses = {two};
+  EXPECT_TRUE(Only().expected);
+  there_.losses[0].blocks = 3;
+  EXPECT_FALSE(Only().expected);
 }
 
 TEST_F(CompareTest, OneErrorIsOne) {
