@@ -29,7 +29,8 @@ absl::StatusOr<Instant> ParseInstant(absl::string_view option, absl::string_view
   };
   const absl::Status bad = absl::InvalidArgumentError(absl::StrCat(
       option, ": \"", text,
-      "\" is not a time; write seconds (1.5), 250ms, 10us, 2min, 1h, 90% or phase:NAME"));
+      "\" is not a time; write seconds (1.5), 250ms, 10us, 2min, 1h, 90%, phase:NAME or "
+      "mark:NAME"));
   if (IsInstantName(text)) return Instant{.name = std::string(text)};
   absl::string_view number = text;
   double unit = 1e9;

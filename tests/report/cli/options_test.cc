@@ -45,6 +45,7 @@ TEST(InstantTest, RefusesWhatIsNoTime) {
     const auto instant = ParseInstant("--to", text);
     EXPECT_FALSE(instant.ok()) << text;
     EXPECT_THAT(std::string(instant.status().message()), HasSubstr("--to: "));
+    EXPECT_THAT(std::string(instant.status().message()), HasSubstr("phase:NAME or mark:NAME"));
   }
 }
 
