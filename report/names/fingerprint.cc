@@ -302,7 +302,9 @@ std::string FunctionIdentity(absl::string_view demangled) {
 std::string FingerprintText(absl::Span<const Frame* const> stack, AllocFunction function,
                             bool with_lines) {
   std::vector<std::string> lines;
-  const names::Cut cut = stack.empty() ? names::Cut() : names::CutStack(stack);
+  // With frames that the report leaves out, as fingerprints of before have them.
+  const names::Cut cut =
+      stack.empty() ? names::Cut() : names::CutStack(stack, names::Nameless::kFrames);
   const auto add = [&](const Frame& frame) {
     std::string line = absl::StrCat(NameOf(frame), "\t", FileNameOf(frame.file));
     if (with_lines && frame.line != 0) absl::StrAppend(&line, ":", frame.line);

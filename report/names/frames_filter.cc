@@ -113,20 +113,27 @@ bool IsThreadInvoker(absl::string_view name) {
 
 }  // namespace
 
-bool IsAllocatorFunction(absl::string_view demangled) {
-  const absl::string_view whole = demangled;
-  if (AllocatorNames().contains(whole)) return true;
-  // This is what a Rust program wraps around an allocator: #[global_allocator].
-  if (absl::StrContains(whole, " as core::alloc::global::GlobalAlloc>::")) return true;
-  absl::string_view plain = whole;
+namespace {
+
+// Of the list above: who it calls, it calls to allocate. std's functions call back.
+bool IsListedAllocator(absl::string_view demangled) {
+  if (AllocatorNames().contains(demangled)) return true;
+  absl::string_view plain = demangled;
   if (absl::ConsumeSuffix(&plain, "@plt")) return AllocatorNames().contains(plain);
   // Parts that GCC split off and kept a name for: xmalloc.part.0, xmalloc.cold.
   const size_t dot = plain.find('.');
-  if (dot != absl::string_view::npos && dot > 0 &&
-      AllocatorNames().contains(plain.substr(0, dot))) {
-    return true;
-  }
-  const absl::string_view name = QualifiedName(whole);
+  return dot != absl::string_view::npos && dot > 0 &&
+         AllocatorNames().contains(plain.substr(0, dot));
+}
+
+}  // namespace
+
+bool IsAllocatorFunction(absl::string_view demangled) {
+  if (IsListedAllocator(demangled)) return true;
+  // This is what a Rust program wraps around an allocator: #[global_allocator].
+  if (absl::StrContains(demangled, " as core::alloc::global::GlobalAlloc>::")) return true;
+  if (absl::EndsWith(demangled, "@plt")) return false;
+  const absl::string_view name = QualifiedName(demangled);
   return absl::StartsWith(name, "operator new") || absl::StartsWith(name, "operator delete") ||
          absl::StartsWith(name, "std::") || absl::StartsWith(name, "__gnu_cxx::") ||
          absl::StartsWith(name, "__cxxabiv1::") || absl::StartsWith(name, "node::Malloc") ||
@@ -277,14 +284,36 @@ size_t StartBegin(absl::Span<const Frame* const> stack) {
   return begin == end ? stack.size() : begin;
 }
 
-Cut CutStack(absl::Span<const Frame* const> stack) {
+namespace {
+
+// Frames without names from `at` on up to a listed allocator of their own file: parts of it, for
+// which a library without debug information has no names. How many they are; 0: they are none.
+size_t NamelessWithin(absl::Span<const Frame* const> stack, size_t at, size_t end) {
+  const std::string& module = stack[at]->module;
+  size_t i = at;
+  while (i < end && stack[i]->function.empty() && stack[i]->module == module) ++i;
+  return i > at && i < end && !module.empty() && stack[i]->module == module &&
+                 stack[i]->role == FrameRole::kAllocator && IsListedAllocator(stack[i]->function)
+             ? i - at
+             : 0;
+}
+
+}  // namespace
+
+Cut CutStack(absl::Span<const Frame* const> stack, Nameless nameless) {
   const auto is_inner = [](const Frame& frame) {
     return frame.role == FrameRole::kAllocator || frame.role == FrameRole::kInvoker;
+  };
+  const auto inner_at = [&](size_t at, size_t end) {
+    if (is_inner(*stack[at])) return size_t{1};
+    return nameless == Nameless::kOfTheirCaller ? NamelessWithin(stack, at, end) : 0;
   };
   Cut cut;
   const size_t start = cut.end = StartBegin(stack);
   while (start < stack.size() && cut.end > 0 && IsInvoker(*stack[cut.end - 1])) --cut.end;
-  while (cut.begin < cut.end && is_inner(*stack[cut.begin])) ++cut.begin;
+  for (size_t inner = 1; inner != 0 && cut.begin < cut.end; cut.begin += inner) {
+    inner = inner_at(cut.begin, cut.end);
+  }
   cut.via =
       cut.begin > 0 && absl::StartsWith(QualifiedName(stack[cut.begin - 1]->function), "std::")
           ? cut.begin - 1

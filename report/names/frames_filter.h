@@ -51,7 +51,10 @@ struct Cut {
   // tells a push_back from a make_shared on the same line.
   size_t via = 0;
 };
-Cut CutStack(absl::Span<const Frame* const> stack);
+// What a frame without a name is that one of the listed allocators called within its own file: a
+// part of it, or a frame worth reading.
+enum class Nameless { kOfTheirCaller, kFrames };
+Cut CutStack(absl::Span<const Frame* const> stack, Nameless nameless = Nameless::kOfTheirCaller);
 
 }  // namespace memtrace::report::names
 

@@ -202,6 +202,25 @@ TEST(FingerprintTest, OfAStackWithoutTheProjectIsOfWhatThereIs) {
   EXPECT_NE(one, other);
 }
 
+// As they were before the report left these out.
+TEST(FingerprintTest, PartsOfAllocatorsThatHaveNoNamesCountWhereThereIsNoProject) {
+  const auto frame = [](const char* function, uint64_t offset, FrameRole role) {
+    Frame frame;
+    frame.function = function;
+    frame.module = "/usr/lib/libglib-2.0.so.0";
+    frame.offset = offset;
+    frame.role = role;
+    return frame;
+  };
+  const Frame part = frame("", 0x72994, FrameRole::kSystem);
+  const Frame slice = frame("g_slice_alloc", 0, FrameRole::kAllocator);
+  const Frame caller = frame("g_slist_prepend", 0, FrameRole::kSystem);
+  const Frame* const stack[] = {&part, &slice, &caller};
+  EXPECT_EQ(names::CutStack(stack).begin, 2u);
+  EXPECT_TRUE(absl::StrContains(FingerprintText(stack, kMalloc, /*with_lines=*/false),
+                                "libglib-2.0.so.0+0x72994\t\ng_slice_alloc\t\n"));
+}
+
 // All of ruby was a handful of fingerprints: each stack has main() of the program alone.
 class LibraryFingerprintTest : public testing::Test {
  protected:

@@ -328,6 +328,35 @@ TEST_F(CutTest, LeavesOutAllocatorsAndStart) {
   EXPECT_EQ(cut.caller, 2u);
 }
 
+// A library without debug information has names for what it exports.
+TEST_F(CutTest, PartsOfAnAllocatorThatHaveNoNamesAreLeftOut) {
+  const char* const glib = "/usr/lib/x86_64-linux-gnu/libglib-2.0.so.0";
+  const auto add = [&](const char* function, const char* module, FrameRole role) {
+    Add(function, role);
+    frames_.back().module = module;
+  };
+  const auto slice = [&](const char* nameless, const char* caller) {
+    frames_.clear();
+    add("", nameless, FrameRole::kSystem);
+    add("", glib, FrameRole::kSystem);
+    add("g_slice_alloc", glib, FrameRole::kAllocator);
+    add("g_slice_alloc0", glib, FrameRole::kAllocator);
+    add("", caller, FrameRole::kSystem);
+    add("g_hash_table_new", glib, FrameRole::kSystem);
+    add("main", "/work/app", FrameRole::kProject);
+    return Result().begin;
+  };
+  EXPECT_EQ(slice(glib, glib), 4u) << "its caller is no allocator";
+  EXPECT_EQ(slice("/usr/lib/libother.so", glib), 0u) << "called by it, and not a part of it";
+  EXPECT_EQ(slice("", glib), 0u);
+  // std's functions call back: that is the program's function.
+  frames_.clear();
+  add("", "/work/libown.so", FrameRole::kProject);
+  add("std::_Function_handler<void ()>::_M_invoke", "/work/libown.so", FrameRole::kAllocator);
+  add("run", "/work/libown.so", FrameRole::kProject);
+  EXPECT_EQ(Result().begin, 0u);
+}
+
 TEST_F(CutTest, LibstdcxxIsSkippedBeforeTheStartOfAThreadAlone) {
   Add("work", FrameRole::kProject);
   Add("", FrameRole::kSystem);
