@@ -551,8 +551,9 @@ TEST_F(CompareTest, WhatGLibDoesForMemcheckIsExpected) {
 // In GLib of 2.76 and later, which has no slices.
 TEST_F(CompareTest, AnObjectWithPrivateDataIsTwoBlocksForMemcheck) {
   const std::string glib = "/usr/lib/libglib-2.0.so.0", gobject = "/usr/lib/libgobject-2.0.so.0";
-  const std::vector<LossFrame> object = {At("g_type_create_instance", "", 0, gobject),
-                                         At("g_object_new", "", 0, gobject), At("main", "a.c", 3)};
+  // Frames of one address would be inlined.
+  const std::vector<LossFrame> object = {At("g_type_create_instance", "", 1, gobject),
+                                         At("g_object_new", "", 2, gobject), At("main", "a.c", 3)};
   std::vector<LossFrame> with_malloc = {At("g_malloc0", "", 0, glib)};
   with_malloc.insert(with_malloc.end(), object.begin(), object.end());
   here_.losses = {Make(LeakKind::kReachable, 40, 1, with_malloc)};
