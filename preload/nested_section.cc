@@ -49,12 +49,13 @@ bool IsTrampoline(uintptr_t pc) {
   return true;
 }
 
-// Takes the sections back that were left for good. See the head of nested_section.h.
-[[gnu::noinline]] void RecoverAbandoned(uintptr_t top) {
+// Takes the sections back that were left for good. See the head of nested_section.h. True: the one
+// of the thread's own state is among them.
+[[gnu::noinline]] bool RecoverAbandoned(uintptr_t top) {
   ThreadState* const state = t_slot.state;
   // First what is cheap: a coroutine may go on for long after a jump, and nothing
   // can be proven there.
-  if (!state->unwinder.MayBePrimary(top)) return;
+  if (!state->unwinder.MayBePrimary(top)) return false;
   const auto may_be_left = [&](uintptr_t frame) {
     return frame < top && state->unwinder.MayBePrimary(frame);
   };
@@ -62,17 +63,17 @@ bool IsTrampoline(uintptr_t pc) {
   for (ThreadState* each = state->for_handlers; each != nullptr; each = each->for_handlers) {
     any |= each->in_use && may_be_left(each->section_frame);
   }
-  if (!any) return;
+  if (!any) return false;
 
   constexpr size_t kBytes = unwind::kMaxFrames * sizeof(uint64_t);
   auto* const keys = static_cast<uint64_t*>(OwnMap(kBytes, /*touch=*/false));
-  if (keys == nullptr) return;
+  if (keys == nullptr) return false;
   const bool outermost = CallIsOutermost(*state, keys);
   OwnUnmap(keys, kBytes);
-  if (!outermost) return;
+  if (!outermost) return false;
   // Not before: what was not unwound yet is not known to be of it.
   const unwind::StackWindow primary = state->unwinder.primary_stack();
-  if (!primary.Contains(top)) return;
+  if (!primary.Contains(top)) return false;
   const auto may_be_gone = [&](uintptr_t frame) { return frame < top && primary.Contains(frame); };
   OtherCalls::TakeBack();
   unwind::RuleTable::ForgetOwnGrowth();
@@ -84,16 +85,17 @@ bool IsTrampoline(uintptr_t pc) {
     Fence();
     each->in_use = false;
   }
-  if (t_slot.mode != ThreadMode::kInside || !may_be_gone(t_slot.section_frame)) return;
+  if (t_slot.mode != ThreadMode::kInside || !may_be_gone(t_slot.section_frame)) return false;
   g_process.abandoned_events.fetch_add(1, std::memory_order_relaxed);
   RecoverThread(*state);
   Fence();
   t_slot.mode = g_process.config.sample_bytes != 0 ? ThreadMode::kSampling : ThreadMode::kRecording;
+  return true;
 }
 
 }  // namespace
 
-ThreadState* OpenNestedSection(uintptr_t top) {
+ThreadState* OpenNestedSection(uintptr_t top, ThreadMode* before) {
   if (t_slot.mode == ThreadMode::kOwnCalls) return nullptr;
   // The section that was interrupted may have been about to begin the trace of a fork child, and a
   // handler may have jumped out of it: then nobody else would. Had it begun, signals would be
@@ -105,7 +107,14 @@ ThreadState* OpenNestedSection(uintptr_t top) {
     CountMissedEvent();
     return nullptr;
   }
-  RecoverAbandoned(top);
+  if (RecoverAbandoned(top)) {  // this is no handler's
+    *before = t_slot.mode;
+    t_slot.section_frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+    Fence();
+    t_slot.mode = ThreadMode::kInside;
+    Fence();
+    return state;
+  }
   for (int level = 0; level < kMostNested; ++level) {
     ThreadState* next = state->for_handlers;
     if (next == nullptr) next = AttachForHandlers(*state);

@@ -49,8 +49,9 @@ inline constexpr int kMostNested = 4;
 
 // Opens a section for a thread that is in ThreadMode::kInside or kOwnCalls. `top`: the caller's
 // stack pointer, or any address between it and the frame of this call. Null: the call is no event,
-// or was counted as missed.
-ThreadState* OpenNestedSection(uintptr_t top);
+// or was counted as missed. Where the open section proves to be gone this one is the thread's own, as
+// if none had been: `*before` is the mode that it is to be left with.
+ThreadState* OpenNestedSection(uintptr_t top, ThreadMode* before);
 void CloseNestedSection(ThreadState& state);
 
 }  // namespace memtrace

@@ -183,7 +183,7 @@ ThreadMode ModeWithoutSection(ThreadMode mode) {
 Section::Section(uintptr_t top) : mode_(t_slot.mode) {
   const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   if (IsInside(mode_)) {
-    state_ = OpenNestedSection(top != 0 ? top : frame);
+    state_ = OpenNestedSection(top != 0 ? top : frame, &mode_);
     return;
   }
   t_slot.section_frame = frame;

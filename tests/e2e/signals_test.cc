@@ -203,6 +203,35 @@ int main(void) {
   EXPECT_GT(abandoned, 5u) << "nothing was tested";
 }
 
+// Each jump is one event that is not known to have happened, and what comes behind is the thread's own.
+TEST_F(SignalsTest, JumpsOutOfTheTracerAreCountedEach) {
+  const std::string program = Compile(directory_, "program", R"(#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+static sigjmp_buf back;
+static void Jump(int signal) { siglongjmp(back, signal); }
+int main(int argc, char** argv) {
+  volatile int jumps = 0;
+  signal(SIGSEGV, Jump);
+  // The word in front of such a block is not there.
+  for (volatile int i = 0; i < atoi(argv[argc - 1]); ++i) {
+    if (sigsetjmp(back, 1) == 0) free((void*)4096);
+    else ++jumps;
+  }
+  for (int i = 0; i < 100; ++i) free(malloc(50));
+  return jumps == atoi(argv[argc - 1]) ? 0 : 1;
+}
+)");
+  for (const int jumps : {1, 2, 5, 100}) {
+    SCOPED_TRACE(jumps);
+    const Result run = RunCommand(Traced({.arguments = {program, std::to_string(jumps)}}, directory_.path()));
+    ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+    const std::string trace = TraceOf(directory_.path(), "program", run.pid);
+    EXPECT_EQ(Counters(trace).at("abandoned_events"), jumps);
+    EXPECT_EQ(BriefReport(trace).at("threads").size(), 1u) << "a row of handlers";
+  }
+}
+
 TEST_F(SignalsTest, ExitInAHandler) {
   Run("struck_by_signals", {"exit", "100"}, "exit 42");
   EXPECT_EQ(report_.at("process").at("end"), "exit");
