@@ -137,15 +137,20 @@ std::string_view FlagMeantBy(std::string_view name) {
 }
 
 // With huge pages of a size of their own the heaps of glibc's arenas have other sizes and places.
-// False: the tunables say nothing of that.
-bool AsksForHugeHeaps(std::string_view tunables, bool* asks) {
+// True where any of the tunables asks for that: which of two glibc takes is not known here, and
+// heaps that are not where they are looked for would end the process.
+bool AsksForHugeHeaps(std::string_view tunables) {
   constexpr std::string_view kName = "glibc.malloc.hugetlb=";
-  const size_t at = tunables.rfind(kName);
-  if (at == std::string_view::npos) return false;
-  const std::string_view value = From(tunables, at + kName.size());
-  *asks = !value.empty() && value != "0" && value != "1" && !value.starts_with("0:") &&
-          !value.starts_with("1:");
-  return true;
+  for (size_t at = 0; (at = tunables.find(kName, at)) != std::string_view::npos;) {
+    const bool is_whole = at == 0 || tunables[at - 1] == ':' || tunables[at - 1] == '=';
+    at += kName.size();
+    const std::string_view value = From(tunables, at);
+    if (is_whole && !value.empty() && value != "0" && value != "1" && !value.starts_with("0:") &&
+        !value.starts_with("1:")) {
+      return true;
+    }
+  }
+  return false;
 }
 
 constexpr bool IsDigitOfSize(char c) { return c >= '0' && c <= '9'; }
@@ -198,48 +203,79 @@ bool ParseBytes(std::string_view text, uint64_t* bytes) {
   return !__builtin_add_overflow(whole, part, bytes);
 }
 
-void Config::Parse(std::string_view environment, bool (*may_say)()) {
-  out.Clear();
-  out << kDefaultTraceName;
-  Setter setter{*this};
-  bool in_tunables = false;
-  while (!environment.empty()) {
-    const size_t end = environment.find('\0');
-    const std::string_view entry = First(environment, end);
-    environment.remove_prefix(end == std::string_view::npos ? environment.size() : end + 1);
+namespace {
+
+// Takes the entries of an environment, in their order.
+class Parser {
+ public:
+  Parser(Config& config, bool (*may_say)()) : config_(config), may_say_(may_say), setter_{config} {
+    config.out.Clear();
+    config.out << kDefaultTraceName;
+  }
+
+  void Take(std::string_view entry) {
     if (entry.starts_with("GCONV_PATH=")) {
-      gconv_path.Clear();
-      gconv_path << From(entry, 11);
+      config_.gconv_path.Clear();
+      config_.gconv_path << From(entry, 11);
     }
-    // glibc before 2.39 puts an end behind each tunable that it knows: the next looks like an entry.
-    in_tunables =
-        entry.starts_with("GLIBC_TUNABLES=") || (in_tunables && entry.starts_with("glibc."));
-    if (in_tunables) AsksForHugeHeaps(entry, &glibc_has_huge_heaps);
-    if (!entry.starts_with(kPrefix)) continue;
+    // glibc before 2.39 puts an end behind each tunable that it knows: what follows looks like
+    // entries, and may begin with anything.
+    in_tunables_ |= entry.starts_with("GLIBC_TUNABLES=");
+    if (in_tunables_) config_.glibc_has_huge_heaps |= AsksForHugeHeaps(entry);
+    if (!entry.starts_with(kPrefix)) return;
     const size_t equals = entry.find('=');
-    if (equals == std::string_view::npos) continue;
+    if (equals == std::string_view::npos) return;
     const std::string_view name = From(First(entry, equals), kPrefix.size());
     const std::string_view value = From(entry, equals + 1);
     const std::string_view meant = FlagMeantBy(name);
-    if (!meant.empty() && (may_say == nullptr || may_say())) {
+    if (!meant.empty() && MaySay()) {
       RawLog("MEMTRACE_", First(name, 100), " is ignored: no variable has this name; MEMTRACE_",
              meant, " has");
     }
     for (const Flag& flag : kFlags) {
       if (flag.name != name) continue;
-      if (!(setter.*flag.set)(value) && (may_say == nullptr || may_say())) {
+      if (!(setter_.*flag.set)(value) && MaySay()) {
         RawLog("MEMTRACE_", name, "=", First(value, 100), " is ignored: it takes ", flag.takes);
       }
     }
   }
-  if (keep_newest && max_bytes < Segments::kSmallestFile) {
-    keep_newest = false;
-    if (may_say == nullptr || may_say()) {
-      RawLog("MEMTRACE_KEEP=newest is ignored: it needs MEMTRACE_MAX_BYTES of 1M or more, in "
-             "which the rings of the threads and the newest events have room");
+
+  void Finish() {
+    if (config_.keep_newest && config_.max_bytes < Segments::kSmallestFile) {
+      config_.keep_newest = false;
+      if (MaySay()) {
+        RawLog("MEMTRACE_KEEP=newest is ignored: it needs MEMTRACE_MAX_BYTES of 1M or more, in "
+               "which the rings of the threads and the newest events have room");
+      }
     }
+    config_.usual_stacks = config_.stacks && config_.join && config_.cross_check == 0;
   }
-  usual_stacks = stacks && join && cross_check == 0;
+
+ private:
+  bool MaySay() const { return may_say_ == nullptr || may_say_(); }
+
+  Config& config_;
+  bool (*const may_say_)();
+  Setter setter_;
+  bool in_tunables_ = false;
+};
+
+}  // namespace
+
+void Config::Parse(std::string_view environment, bool (*may_say)()) {
+  Parser parser(*this, may_say);
+  while (!environment.empty()) {
+    const size_t end = environment.find('\0');
+    parser.Take(First(environment, end));
+    environment.remove_prefix(end == std::string_view::npos ? environment.size() : end + 1);
+  }
+  parser.Finish();
+}
+
+void Config::Parse(const char* const* environment, bool (*may_say)()) {
+  Parser parser(*this, may_say);
+  for (; *environment != nullptr; ++environment) parser.Take(*environment);
+  parser.Finish();
 }
 
 }  // namespace memtrace

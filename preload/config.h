@@ -48,6 +48,8 @@ struct Config {
   // `environment` is NAME=VALUE, each ended by NUL. A wrong value is said if may_say()
   // does not forbid it.
   void Parse(std::string_view environment, bool (*may_say)() = nullptr);
+  // The same of pointers to the entries, the last of which is null.
+  void Parse(const char* const* environment, bool (*may_say)());
 };
 
 // "4096", "64K", "1.5M", "2GiB", "1 tb" -> bytes, as the options of memtrace take a size

@@ -69,15 +69,6 @@ void NoteOtherDefinition() {
   AddCoverageNote(note.view());
 }
 
-// The kernel's strings of the environment lie one behind the other, as in /proc/self/environ.
-std::string_view StringsOf(char* const* environment) {
-  if (environment == nullptr || environment[0] == nullptr) return {};
-  const char* const begin = environment[0];
-  const char* end = begin;
-  for (; *environment != nullptr && *environment == end; ++environment) end += strlen(end) + 1;
-  return {begin, static_cast<size_t>(end - begin)};
-}
-
 // False: they are not to be had. What was asked for is not known then: where to
 // write, for one thing.
 bool ReadSettings() {
@@ -87,8 +78,7 @@ bool ReadSettings() {
     return true;
   }
   // If a program may be executed but not read, its files in /proc belong to root.
-  const std::string_view strings = StringsOf(environ);
-  if (strings.empty()) {
+  if (environ == nullptr || environ[0] == nullptr) {
     if (MaySay()) {
       RawLog(
           "off: this process may not read its own /proc/self/environ, and so no setting (is its "
@@ -97,7 +87,7 @@ bool ReadSettings() {
     }
     return false;
   }
-  g_process.config.Parse(strings, MaySay);
+  g_process.config.Parse(environ, MaySay);
   return true;
 }
 

@@ -52,12 +52,28 @@ TEST(ConfigTest, NotesHugeHeaps) {
   EXPECT_TRUE(huge({"GLIBC_TUNABLES=glibc.malloc.hugetlb=2:glibc.malloc.check=0"}));
   EXPECT_TRUE(huge({"GLIBC_TUNABLES=glibc.malloc.check=0:glibc.malloc.hugetlb=2"}));
   EXPECT_TRUE(huge({"A=1", "GLIBC_TUNABLES=glibc.malloc.check=0", "glibc.malloc.hugetlb=2", "B=2"}));
+  EXPECT_TRUE(huge({"GLIBC_TUNABLES=glibc.malloc.check=0", ":glibc.malloc.hugetlb=2"}));
+  EXPECT_TRUE(huge({"GLIBC_TUNABLES=glibc.malloc.check=0", "x=1:glibc.malloc.hugetlb=2"}));
+  EXPECT_TRUE(huge({"GLIBC_TUNABLES=glibc.malloc.check=0::glibc.malloc.hugetlb=2"}));
+  EXPECT_TRUE(huge({"GLIBC_TUNABLES=glibc.malloc.hugetlb=2:xglibc.malloc.hugetlb=0"}));
   EXPECT_TRUE(huge({"GLIBC_TUNABLES=glibc.malloc.hugetlb=0", "glibc.malloc.hugetlb=2"}));
   EXPECT_TRUE(huge({"GLIBC_TUNABLES=glibc.malloc.hugetlb=2", "glibc.malloc.check=0"}));
   EXPECT_FALSE(huge({"GLIBC_TUNABLES=glibc.malloc.hugetlb=1", "glibc.malloc.check=0"}));
   EXPECT_FALSE(huge({"GLIBC_TUNABLES=glibc.malloc.hugetlb=0:glibc.malloc.check=2"}));
-  EXPECT_FALSE(huge({"GLIBC_TUNABLES=glibc.malloc.check=0", "B=2", "glibc.malloc.hugetlb=2"}));
+  EXPECT_FALSE(huge({"GLIBC_TUNABLES=xglibc.malloc.hugetlb=2"}));
+  EXPECT_FALSE(huge({"glibc.malloc.hugetlb=2"}));
   EXPECT_FALSE(huge({"HOME=/root"}));
+}
+
+TEST(ConfigTest, TakesEntriesThatLieAnywhere) {
+  const char* const entries[] = {"HOME=/root", "GLIBC_TUNABLES=glibc.malloc.hugetlb=2",
+                                 "MEMTRACE_OUT=/tmp/a.mtr", "MEMTRACE_STACKS=off", nullptr};
+  Config config;
+  config.Parse(entries, nullptr);
+  EXPECT_EQ(config.out.view(), "/tmp/a.mtr");
+  EXPECT_FALSE(config.stacks);
+  EXPECT_TRUE(config.glibc_has_huge_heaps);
+  EXPECT_FALSE(config.usual_stacks);
 }
 
 TEST(ConfigTest, TakesEveryVariable) {
