@@ -71,12 +71,6 @@ class EventRing {
         .store(static_cast<uint32_t>(used_bytes()), std::memory_order_release);
   }
 
-  // The last `words` are none again: of what has not happened yet.
-  void TakeBack(size_t words) {
-    next_ -= words;
-    Commit(0);
-  }
-
   const uint64_t* begin() const { return begin_; }
   size_t used_bytes() const {
     return static_cast<size_t>(reinterpret_cast<char*>(next_) - reinterpret_cast<char*>(begin_));

@@ -57,18 +57,6 @@ void Stamp(ThreadState& state, uintptr_t address) {
   SampleUsage(state, now, kSampleUs);
 }
 
-void StampEnd(ThreadState& state, uintptr_t address, const uint64_t* words, size_t count) {
-  if (state.events_to_stamp == state.stamp_stride) return;  // it has one
-  state.ring.TakeBack(count + kNumberWords);
-  state.events_to_stamp = 1;
-  BeginEvent(state, address);
-  if (count == 1) {
-    Put(state, words[0]);
-  } else {
-    Put(state, words[0], words[1]);
-  }
-}
-
 #ifdef MEMTRACE_NUMBER_EVENTS
 constinit std::atomic<uint64_t> g_event_number{1};
 // At the very moment that counts: behind the stamp, before the real free or after the real
@@ -283,13 +271,16 @@ void RecordFreeInAnyMode(void* block, const CallSite& site) {
   if (!section) return;
   ThreadState& state = section.state();
   StampIfSampling(state);
+  StampIfLarge(state, block);
   const auto address = reinterpret_cast<uintptr_t>(block);
   if (g_process.config.free_stacks && !Stopped()) {
     const uint32_t slot = CaptureStack(state, site);
-    PutEnd(state, block, format::Head(EventKind::kFree, address, 1), uint64_t{slot});
+    BeginEvent(state, address);
+    Put(state, format::Head(EventKind::kFree, address, 1), slot);
     return;
   }
-  PutEnd(state, block, format::Head(EventKind::kFree, address));
+  BeginEvent(state, address);
+  Put(state, format::Head(EventKind::kFree, address));
 }
 
 // A section of the recording was not to be had, most often because the program has stopped it. It
@@ -315,8 +306,9 @@ void RecordReallocIntentInAnyMode(void* block) {
   const Section section;
   if (!section) return;
   StampIfSampling(section.state());
-  PutEnd(section.state(), block,
-         format::Head(EventKind::kReallocIntent, reinterpret_cast<uintptr_t>(block)));
+  StampIfLarge(section.state(), block);
+  BeginEvent(section.state(), reinterpret_cast<uintptr_t>(block));
+  Put(section.state(), format::Head(EventKind::kReallocIntent, reinterpret_cast<uintptr_t>(block)));
 }
 
 void KeepReallocated(void* block) { Keep(block); }

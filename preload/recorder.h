@@ -149,10 +149,8 @@ inline void Put(ThreadState& state, uint64_t a, uint64_t b) {
 // The number of an event among those of all threads, for a build that only tests have: what
 // the reader's order is compared with.
 #ifdef MEMTRACE_NUMBER_EVENTS
-inline constexpr size_t kNumberWords = 2;
 void NumberEvent(ThreadState& state);
 #else
-inline constexpr size_t kNumberWords = 0;
 inline void NumberEvent(ThreadState&) {}
 #endif
 
@@ -222,24 +220,15 @@ void RecordWideAlloc(ThreadState& state, AllocFunction function, void* block, si
 // it costs nothing that could be measured beside the clearing of its pages.
 inline constexpr size_t kStampedBytes = size_t{64} << 10;
 
-inline bool IsLarge(const void* block) {
-  return g_process.allocator_is_glibc && GlibcChunk(block).word >= kStampedBytes;
-}
-
-// Slow: the last event, of `count` words, is the end of a large block. It is put once more, behind a
-// stamp of its own.
-void StampEnd(ThreadState& state, uintptr_t address, const uint64_t* words, size_t count);
-
-// The event of the end of `block`. Its size is looked at behind that: where it has been unmapped
-// already, or never was a block, the process ends by this look, and the trace tells of what.
-template <typename... Words>
-[[gnu::always_inline]] inline void PutEnd(ThreadState& state, const void* block, Words... words) {
-  const auto address = reinterpret_cast<uintptr_t>(block);
-  BeginEvent(state, address);
-  Put(state, words...);
-  if (IsLarge(block)) [[unlikely]] {
-    const uint64_t event[] = {words...};
-    StampEnd(state, address, event, sizeof...(words));
+// Before the event of the end of `block`. One with a mapping of its own is large, and lies behind
+// the header at the begin of a page. It is not looked at: where it has been unmapped already, the
+// event is to tell of that before the process ends by it. Of others one in 256 lies so, too.
+inline void StampIfLarge(ThreadState& state, const void* block) {
+  constexpr uintptr_t kChunkHeader = 16;
+  if (!g_process.allocator_is_glibc) [[unlikely]] return;
+  if (reinterpret_cast<uintptr_t>(block) % arch::kPageBytes == kChunkHeader ||
+      GlibcChunk(block).word >= kStampedBytes) [[unlikely]] {
+    state.events_to_stamp = 1;
   }
 }
 
@@ -299,8 +288,9 @@ inline void RecordAlloc(EventKind kind, AllocFunction function, void* block, siz
 [[gnu::always_inline]] inline void RecordFree(void* block) {
   const RecordingSection section;
   if (!section) [[unlikely]] return RecordFreeWhileStopped(block);
-  PutEnd(section.state(), block,
-         format::Head(EventKind::kFree, reinterpret_cast<uintptr_t>(block)));
+  StampIfLarge(section.state(), block);
+  BeginEvent(section.state(), reinterpret_cast<uintptr_t>(block));
+  Put(section.state(), format::Head(EventKind::kFree, reinterpret_cast<uintptr_t>(block)));
 }
 
 // After the real free: the heap may have been trimmed. Cheap enough to look.
@@ -314,8 +304,9 @@ inline void NoticeTrim() {
 inline void RecordReallocIntent(void* block) {
   const RecordingSection section;
   if (!section) [[unlikely]] return RecordReallocIntentWhileStopped(block);
-  PutEnd(section.state(), block,
-         format::Head(EventKind::kReallocIntent, reinterpret_cast<uintptr_t>(block)));
+  StampIfLarge(section.state(), block);
+  BeginEvent(section.state(), reinterpret_cast<uintptr_t>(block));
+  Put(section.state(), format::Head(EventKind::kReallocIntent, reinterpret_cast<uintptr_t>(block)));
 }
 
 // The same for a thread in any mode, after PrepareAlloc() or PrepareFree() said yes.

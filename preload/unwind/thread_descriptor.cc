@@ -25,7 +25,8 @@ uintptr_t FindTidOffset(uintptr_t descriptor, int tid) {
 
 bool FindStackBlock(uintptr_t descriptor, uintptr_t readable_end, uintptr_t* begin,
                     uintptr_t* end, uintptr_t* guard) {
-  constexpr uintptr_t kUsual = 1680;              // glibc 2.26 to 2.40
+  constexpr uintptr_t kUsual = 1680;  // glibc 2.26 to 2.40
+  static_assert(kUsual + 4 * kWord <= kStackBlockEnd);
   constexpr uintptr_t kLowest = uintptr_t{64} << 10;  // that a kernel maps, as a rule
   uintptr_t last = descriptor + kDescriptorBytes;
   if (last > readable_end) last = readable_end;

@@ -21,19 +21,20 @@ namespace {
 
 // Throws if there is no memory. `alignment` is a power of two.
 void* Allocate(std::size_t size, std::size_t alignment) {
-  const bool large = size >= memtrace::base::kHugeFromBytes;
-  if (large) alignment = std::max(alignment, memtrace::base::kHugePageBytes);
+  const auto get = [size](std::size_t multiple) {
+    void* block = nullptr;
+    if (multiple <= alignof(std::max_align_t)) return std::malloc(std::max<std::size_t>(size, 1));
+    return posix_memalign(&block, multiple, size) == 0 ? block : nullptr;
+  };
   for (;;) {
     void* block = nullptr;
-    if (alignment <= alignof(std::max_align_t)) {
-      block = std::malloc(std::max<std::size_t>(size, 1));
-    } else if (posix_memalign(&block, alignment, size) != 0) {
-      block = nullptr;
+    if (size >= memtrace::base::kHugeFromBytes) {
+      block = get(std::max(alignment, memtrace::base::kHugePageBytes));
+      if (block != nullptr) memtrace::base::PreferHugePages(block, size);
     }
-    if (block != nullptr) [[likely]] {
-      if (large) memtrace::base::PreferHugePages(block, size);
-      return block;
-    }
+    // Near a limit of memory there may be no room for the alignment.
+    if (block == nullptr) block = get(alignment);
+    if (block != nullptr) [[likely]] return block;
     const std::new_handler handler = std::get_new_handler();
     if (handler == nullptr) throw std::bad_alloc();
     handler();

@@ -330,7 +330,11 @@ void AddCalledBy(const ToldApart& apart, const std::string& fingerprint, size_t 
           Ink::kDim, words::KeepBeginning(absl::StrCat("  fingerprint ", fingerprint), width,
                                           text.style.ellipsis()));
     }
-    const absl::string_view by = width < 16 ? "" : width < 36 ? "  by " : "  called by ";
+    const bool is_next = apart.callers == 1;
+    const absl::string_view by = width < 16   ? ""
+                                 : width < 40 ? "  for "
+                                 : is_next    ? "  called by "
+                                              : "  on behalf of ";
     const std::pair<absl::string_view, absl::string_view> parts =
         absl::StrSplit(apart.called_by, absl::MaxSplits("  ", 1));
     Frame frame;

@@ -110,7 +110,7 @@ std::string LeakSentence(const GateReport& report, const GateLeak& leak, absl::s
       absl::StrCat(KindPhrase(leak.kind), ": ", leak::AmountText(leak.total), ", allocated by ",
                    render::AllocationName(*report.names, leak.stack, leak.function),
                    caller == nullptr ? "" : absl::StrCat(" in ", render::FrameName(*caller)),
-                   from.empty() ? "" : absl::StrCat(", called from ", from));
+                   from.empty() ? "" : absl::StrCat(", on behalf of ", from));
   if (leak.indirect.blocks > 0) {
     absl::StrAppend(&text, "; with it ", leak::AmountText(leak.indirect), " indirectly");
   }

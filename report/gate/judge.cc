@@ -118,7 +118,10 @@ bool IsWithin(const LeakAmount& allowed, const LeakAmount& leaked, const Toleran
                    Tolerance{0, tolerance.percent}.Allows(allowed.blocks, leaked.blocks));
 }
 
-Verdict VerdictOf(GateLeak* leak, const GatePolicy& policy, const Baseline& baseline) {
+// `may_hang_on_others`: some of what is lost in its program is suppressed, and where that leads to
+// blocks of this leak they are no more of it.
+Verdict VerdictOf(GateLeak* leak, const GatePolicy& policy, const Baseline& baseline,
+                  bool may_hang_on_others) {
   if (!policy.fail_on.Has(leak->kind)) return Verdict::kReported;
   if (leak->has_budget && !policy.has_baseline) return Verdict::kBudget;
   const BaselineEntry* entry = baseline.Find(leak->kind, leak->fingerprint, leak->program);
@@ -130,9 +133,11 @@ Verdict VerdictOf(GateLeak* leak, const GatePolicy& policy, const Baseline& base
   if (!entry->until.empty() && policy.today > entry->until) return Verdict::kExpired;
   // Which of the lost blocks leads to the others is a matter of addresses and stale words, and a
   // list has one that leads however long it is: what counts is how much is lost in all.
-  const bool within = leak->kind == LeakKind::kDefinite
-                          ? IsWithin(leak->allowed_lost, leak->most_lost, policy.tolerance)
-                          : IsWithin(leak->allowed, leak->most, policy.tolerance);
+  const bool lost_within = leak->kind == LeakKind::kDefinite &&
+                           IsWithin(leak->allowed_lost, leak->most_lost, policy.tolerance);
+  const bool by_itself = leak->kind != LeakKind::kDefinite || may_hang_on_others;
+  const bool within =
+      lost_within || (by_itself && IsWithin(leak->allowed, leak->most, policy.tolerance));
   return within ? Verdict::kWithin : Verdict::kGrown;
 }
 
@@ -195,6 +200,7 @@ class Judging {
   std::map<std::tuple<std::string, LeakKind, std::string>, Sum> sums_;
   // By program and fingerprint.
   std::map<std::pair<std::string, std::string>, MostOfAProcess> lost_;
+  std::set<std::string> suppressed_losses_of_;  // programs
   std::vector<uint64_t> leaked_;  // for --max-leaked, by process
   GateResult result_;
 };
@@ -260,6 +266,7 @@ void Judging::SumLosses() {
     if (process.replaced && loss.kind == LeakKind::kUnfreed) continue;
     if (suppress::Suppression* suppression = facts_.SuppressionOf(loss)) {
       ++suppression->records;
+      if (IsLost(loss.kind)) suppressed_losses_of_.insert(process.program);
       if (policy_.has_baseline) {
         result_.suppressed_leaks.try_emplace(
             LostLeakOf(process.program, loss.kind, facts_.FingerprintOf(loss)), suppression);
@@ -307,7 +314,8 @@ void Judging::JudgeLeaks() {
       return a.second.bytes > b.second.bytes;
     });
     leak.stack = leak.by_stack.front().first;
-    leak.verdict = VerdictOf(&leak, policy_, baseline_);
+    leak.verdict =
+        VerdictOf(&leak, policy_, baseline_, suppressed_losses_of_.contains(leak.program));
     result_.gated += IsGated(leak.verdict);
     result_.leaks.push_back(std::move(leak));
   }
@@ -342,7 +350,9 @@ void Judging::FindFixed() {
   std::set<std::string> ran;
   for (const GateProcess& process : input_.processes) ran.insert(process.program);
   for (const BaselineEntry& entry : baseline_.entries()) {
-    if (entry.program != "*" && policy_.Judges(entry.program) && !ran.contains(entry.program)) {
+    // A trace that cannot be read may be of any.
+    if (input_.unreadable.empty() && entry.program != "*" && policy_.Judges(entry.program) &&
+        !ran.contains(entry.program)) {
       result_.not_run.push_back(entry);
     }
     if (!policy_.fail_on.Has(entry.kind)) continue;

@@ -26,7 +26,7 @@ class LateFrees {
     uint32_t number = 0;  // of all that were added
   };
   static constexpr size_t kMost = 1 << 19;
-  static constexpr size_t kFew = 1 << 15;
+  static constexpr size_t kFew = 1 << 15;  // 1 MiB; from there on there is room for all, 16 MiB
 
   // A block is one to keep if it lived for a thirty-second of the run so far.
   bool IsLong(uint64_t lifetime_ns) const { return lifetime_ns >= long_ns_; }

@@ -142,7 +142,7 @@ class Driver {
     // command itself became one which is not reported is told, and not of each child that starts a
     // program.
     const bool replaced = process.end == ProcessInfo::End::kExec;
-    if (replaced && (process.forked || one.next == TraceToReport::Next::kReported)) return;
+    if (replaced && (!one.is_commands || one.next == TraceToReport::Next::kReported)) return;
     if (process.forked && options_.child_silent_after_fork) return;
 
     render::LossOptions how;
@@ -209,9 +209,11 @@ class Driver {
       render::RenderValgrindHead(view, style, log_text);
       render::RenderFreeErrors(view, style, log_text);
     }
-    log_text.Write(words::EscapeControls(
-        absl::StrCat("==", process.pid, "== Memtrace: the leaks of ",
-                     absl::StrJoin(process.command, " "), " are not known: ", why)));
+    const std::string command = absl::StrJoin(process.command, " ");
+    const bool asked = options_.leak_check != render::ValgrindStyle::LeakCheck::kNo;
+    log_text.Write(words::EscapeControls(absl::StrCat(
+        "==", process.pid, "== Memtrace: ",
+        asked ? absl::StrCat("the leaks of ", command, " are not known") : command, ": ", why)));
     log_text.Write("\n");
     absl::Status status = log_.Write(process.pid, log_text.text());
     if (!xml_text.text().empty()) status.Update(xml_.Write(process.pid, xml_text.text()));

@@ -76,6 +76,9 @@ std::vector<TraceToReport> TracesToReport(const std::vector<std::string>& traces
     if (image != images.end()) {
       const auto index = static_cast<size_t>(image - images.begin());
       if (!stays[index]) continue;
+      size_t first = index;
+      while (tree.nodes[first].link == ImageLink::kExec) first = tree.nodes[first].parent;
+      one.is_commands = root == kNoImage || first == root;
       if (const size_t next = tree.nodes[index].replaced_by; next != kNoImage) {
         one.next = stays[next] ? TraceToReport::Next::kReported : TraceToReport::Next::kLeftOut;
         one.next_program = CalledAs(images[next].process);

@@ -15,6 +15,7 @@ struct TraceToReport {
   // The image of the same process that came by an exec.
   enum class Next { kNoTrace, kReported, kLeftOut } next = Next::kNoTrace;
   std::string next_program;  // as it was called; empty without a trace
+  bool is_commands = true;   // of the command's process, not of a child; true where that is not known
 };
 
 // The traces to report of `traces`, in their order. `program` is the trace of the command's

@@ -155,7 +155,7 @@ int main(void) {
   EXPECT_THAT(ReportText(traces.path()), HasSubstr("1 trace"));
 }
 
-// The process ends by it, for the block has been unmapped: by what the library itself looks at.
+// The process ends by it, for the block has been unmapped: not before it is in the trace.
 TEST(CheckTest, ADoubleFreeOfALargeBlockIsTold) {
   TempDir directory;
   const std::string program = Compile(directory, "app", R"(#include <stdlib.h>

@@ -320,10 +320,10 @@ TEST_F(FormatsTest, LeaksByOneLineAreAlertsOfTheirOwn) {
   }
   EXPECT_EQ(hashes.size(), 4u);
   const std::string what = ": definitely lost: 40 bytes in 1 block, allocated by malloc in Wrap";
-  EXPECT_THAT(texts, testing::UnorderedElementsAre("app" + what + ", called from Load.",
-                                                   "app" + what + ", called from Index.",
-                                                   "app" + what + ", called from main.",
-                                                   "tool" + what + ", called from Load."));
+  EXPECT_THAT(texts, testing::UnorderedElementsAre("app" + what + ", on behalf of Load.",
+                                                   "app" + what + ", on behalf of Index.",
+                                                   "app" + what + ", on behalf of main.",
+                                                   "tool" + what + ", on behalf of Load."));
   for (const Json& entry : Json::parse(RenderGateGitlab(one.Report()))) {
     described.insert(entry.at("description").get<std::string>() + ".");
   }

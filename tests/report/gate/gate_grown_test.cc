@@ -128,6 +128,19 @@ TEST_F(GrownTest, WhatIsSuppressedWhereItLeadsDoesNotCountWhereItHangs) {
   EXPECT_EQ(Judged(), 0);
 }
 
+// What hung on a suppressed leak may hang on a known one: then that counts by itself.
+TEST_F(GrownTest, WhatHangsOnASuppressedLeakIsNotHeldAgainstAKnownOne) {
+  gate_.AcceptAll();
+  const StackId other = gate_.Stack("Lose");
+  gate_.AddLeak(0, LeakKind::kDefinite, other, 64, 1);
+  ASSERT_TRUE(gate_.suppressions.Add("{\n   known\n   Memcheck:Leak\n   fun:malloc\n   fun:Lose\n}\n",
+                                     "s").ok());
+  LoseNow({32, 1}, {320, 10});
+  EXPECT_EQ(Judged(), 0);
+  LoseNow({64, 2}, {320, 10});
+  EXPECT_EQ(Judged(), 1);
+}
+
 TEST_F(GrownTest, OtherKindsAreOfWhatIsTheirsAlone) {
   gate_.policy.fail_on = LeakKindSet::Of(LeakKind::kDefinite).With(LeakKind::kIndirect);
   gate_.AcceptAll();
