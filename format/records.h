@@ -79,7 +79,7 @@ enum class RecordTag : uint32_t {
   kConfined = 14,
   // The losses that the raw file's StatusArea told of; written by the packer. number lost events;
   // ticks of the first loss; of the last; RecordingStop; errno; missed events; LostScans, four
-  // numbers; LostEnd, two.
+  // numbers; LostEnd, two; UntracedChildren, two.
   kLosses = 15,
   // kFileNewest: number ticks. Events before this moment are there in part only: what the
   // process did is known from here on. Written by the packer.

@@ -148,6 +148,12 @@ struct LostEnd {
   uint32_t why;   // RecordingStop; 0: they were written, or there is no end yet
   int32_t error;  // errno
 };
+// Children by fork() that could not create a trace, and so are in none. They count themselves, in
+// the area of the nearest process above them that has one.
+struct UntracedChildren {
+  uint32_t count;
+  int32_t error;  // errno, of the last
+};
 struct StatusArea {
   uint32_t magic;         // kStatusMagic
   uint32_t bytes;         // sizeof(StatusArea) of the writer
@@ -187,8 +193,9 @@ struct StatusArea {
   // and threads are written again when there is room, and count as missing where they are needed.
   LostScans lost_scans;
   LostEnd lost_end;
+  UntracedChildren untraced_children;
 };
-static_assert(sizeof(StatusArea) == 232);
+static_assert(sizeof(StatusArea) == 240);
 
 // A module instance: a file mapped from its load to its unload, numbered 1, 2, ...
 // by its kModule record. A stack node names the instance its pc lies in; 0 there

@@ -43,9 +43,12 @@ bool BeginTrace(uint64_t parent_trace_id) {
       g_process.config.out.c_str(),
       {g_process.working_directory.c_str(), program.view(), g_process.pid, realtime}, header);
   if (sys::Failed(created)) {
-    if (parent_trace_id != 0 || !MaySay()) return false;
-    RawLog("cannot create the trace ", g_process.file.path(), ": ", ErrorText(created),
-           "; the program runs untraced (set MEMTRACE_OUT to a file in a writable directory)");
+    if (parent_trace_id != 0) {
+      g_process.file.NoteUntracedChild(created);  // reports of the parent tell it
+    } else if (MaySay()) {
+      RawLog("cannot create the trace ", g_process.file.path(), ": ", ErrorText(created),
+             "; the program runs untraced (set MEMTRACE_OUT to a file in a writable directory)");
+    }
     return false;
   }
   g_process.next_serial.store(1, std::memory_order_relaxed);

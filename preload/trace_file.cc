@@ -82,8 +82,11 @@ long TraceFile::WriteAll(long fd, iovec* parts, int count, uint64_t offset) {
 
 long TraceFile::Create(const char* pattern, const TraceName::Values& values,
                        const format::FileHeader& header) {
+  const TraceName before = name_;
   name_.Set(pattern, values);
-  return WithDescriptor([&] { return CreateNamed(values, header); });
+  const long created = WithDescriptor([&] { return CreateNamed(values, header); });
+  if (sys::Failed(created) && forsaken_.load(std::memory_order_relaxed)) name_ = before;
+  return created;
 }
 
 long TraceFile::CreateNamed(const TraceName::Values& values, const format::FileHeader& header) {
@@ -118,6 +121,7 @@ long TraceFile::CreateNamed(const TraceName::Values& values, const format::FileH
   }
   const bool writes_elsewhere = WritesElsewhere(fd);
   status_.Attach(fd, status, writes_elsewhere);
+  forsaken_.store(false, std::memory_order_relaxed);
   sys::Close(fd);
   device_ = info.st_dev;
   inode_ = info.st_ino;
@@ -161,6 +165,7 @@ constexpr int kOpenFlags = O_RDWR | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
 }  // namespace
 
 long TraceFile::OpenNumbered() {
+  if (forsaken_.load(std::memory_order_relaxed)) return -ENOENT;
   const OpenNumbers::Opening opening(&open_numbers_);
   const long first = sys::Open(name_.c_str(), kOpenFlags);
   open_numbers_.Add(first);
@@ -251,6 +256,26 @@ void TraceFile::NoteLostEnd() {
   if (status_.NoteLostEnd(why, error)) return;
   const format::LostEnd lost = {static_cast<uint32_t>(why), static_cast<int32_t>(error)};
   WriteStatus(offsetof(format::StatusArea, lost_end), &lost, sizeof(lost));
+}
+
+void TraceFile::NoteUntracedChild(long error) {
+  error = error < 0 ? -error : error;
+  if (status_.NoteUntracedChild(error)) return;
+  const SignalsBlocked calls;
+  if (!calls || TraceStatus::kEnd > sys::FileSizeLimit()) return;
+  constexpr uint64_t kPlace =
+      TraceStatus::kOffset + offsetof(format::StatusArea, untraced_children);
+  forsaken_.store(false, std::memory_order_relaxed);
+  WithFile([&](long fd) {
+    // Of two children at once one may be missing in the number, which is not 0 all the same.
+    format::UntracedChildren children = {};
+    if (sys::Pread(fd, &children, sizeof(children), kPlace) != sizeof(children)) return;
+    ++children.count;
+    children.error = static_cast<int32_t>(error);
+    iovec part = {&children, sizeof(children)};
+    sys::Pwritev(fd, &part, 1, kPlace);
+  });
+  forsaken_.store(true, std::memory_order_relaxed);
 }
 
 // Moves `end` on by `bytes`, and says where it was. Nothing: that is beyond `limit`.

@@ -98,6 +98,9 @@ class TraceFile {
   // A block of the scan `number`, or of the end of the process, could not be appended just now.
   void NoteLostScan(uint32_t number);
   void NoteLostEnd();
+  // This process, a fork child, could not Create() a file. To be called after Forsake(), by the one
+  // thread that begins the trace.
+  void NoteUntracedChild(long error);
 
   // Whether MEMTRACE_KEEP=newest is set.
   bool keeps_newest() const { return segments_.on(); }
@@ -120,9 +123,9 @@ class TraceFile {
   // parent had open just then, which nobody else would close.
   void CloseInherited();
 
-  // Writes nothing from now on: the file is another process's.
+  // Writes nothing from now on but what NoteUntracedChild() does: the file is another process's.
   void Forsake() {
-    name_.Clear();
+    forsaken_.store(true, std::memory_order_relaxed);
     status_.Forsake();
   }
 
@@ -180,6 +183,7 @@ class TraceFile {
                 uint64_t ring, size_t ring_bytes, void* place);
 
   TraceName name_;
+  std::atomic<bool> forsaken_{false};  // name_ to trace_id_ are of another process's file
   dev_t device_ = 0;
   ino_t inode_ = 0;
   uint64_t trace_id_ = 0;

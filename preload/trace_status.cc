@@ -34,17 +34,20 @@ void TraceStatus::Attach(long fd, const format::StatusArea& initial, bool stores
   mapping_ = sys::MmapFailed(mapping) ? nullptr : mapping;
   if (mapping_ == nullptr) return;
   CountRingBytes(static_cast<int64_t>(kPage));
-  auto* const mapped =
-      reinterpret_cast<format::StatusArea*>(static_cast<char*>(mapping_) + kOffset);
-  scans_.store(mapped, std::memory_order_release);
-  if (!stores_take_space) area_.store(mapped, std::memory_order_release);
+  scans_.store(mapped(), std::memory_order_release);
+  if (!stores_take_space) area_.store(mapped(), std::memory_order_release);
+}
+
+// Whether a store to the mapping would not be SIGBUS.
+bool TraceStatus::MayStore() const {
+  return !stores_take_space_ ||
+         !sys::Failed(sys::Madvise(mapping_, kPage, MADV_POPULATE_WRITE));
 }
 
 // Null: a store could be SIGBUS.
 format::StatusArea* TraceStatus::ScansForStoring() {
   format::StatusArea* const scans = scans_.load(std::memory_order_acquire);
-  if (!stores_take_space_ || scans == &private_area_) return scans;
-  return sys::Failed(sys::Madvise(mapping_, kPage, MADV_POPULATE_WRITE)) ? nullptr : scans;
+  return scans == &private_area_ || MayStore() ? scans : nullptr;
 }
 
 bool TraceStatus::AnswerScan(uint64_t answer) {
@@ -90,6 +93,14 @@ bool TraceStatus::NoteLostEnd(format::RecordingStop why, long error) {
   if (to == nullptr) return false;
   std::atomic_ref(to->lost_end.error).store(static_cast<int32_t>(error), std::memory_order_relaxed);
   std::atomic_ref(to->lost_end.why).store(static_cast<uint32_t>(why), std::memory_order_release);
+  return true;
+}
+
+bool TraceStatus::NoteUntracedChild(long error) {
+  if (mapping_ == nullptr || !MayStore()) return false;
+  format::UntracedChildren& children = mapped()->untraced_children;
+  std::atomic_ref(children.error).store(static_cast<int32_t>(error), std::memory_order_relaxed);
+  std::atomic_ref(children.count).fetch_add(1, std::memory_order_release);
   return true;
 }
 

@@ -64,6 +64,9 @@ class TraceStatus {
   // copy of the process that notes it.
   bool NoteLostScan(uint32_t number, format::RecordingStop why, long error);
   bool NoteLostEnd(format::RecordingStop why, long error);
+  // In a fork child that could not create a file: counts it in the area that was attached last,
+  // which is that of a process above it.
+  bool NoteUntracedChild(long error);
 
   // Writes the area to the file, if it is in private memory. `fd` is the trace, open for writing.
   void Write(long fd);
@@ -78,6 +81,10 @@ class TraceStatus {
  private:
   format::StatusArea* ScansForStoring();
   format::StatusArea* SharedForStoring();
+  bool MayStore() const;
+  format::StatusArea* mapped() const {
+    return reinterpret_cast<format::StatusArea*>(static_cast<char*>(mapping_) + kOffset);
+  }
 
   format::StatusArea private_area_ = {};
   std::atomic<format::StatusArea*> area_{&private_area_};

@@ -355,6 +355,41 @@ TEST_F(TraceFileTest, TheStatusTellsWhyAScanAndAnEndAreNotThere) {
   }
 }
 
+// A fork child that has no file of its own: by the page that it shares with its parent, or, where
+// that cannot be stored to, by a system call. Nothing else reaches that file.
+TEST_F(TraceFileTest, AChildWithoutAFileIsCountedInItsParents) {
+  enum class Page { kShared, kTakesSpace, kPrivate };
+  for (const Page page : {Page::kShared, Page::kTakesSpace, Page::kPrivate}) {
+    SCOPED_TRACE(static_cast<int>(page));
+    TraceFile file;
+    ASSERT_EQ(Create(file, ("x" + std::to_string(static_cast<int>(page)) + ".mtr").c_str()), 0);
+    const std::string path = file.path();
+    // One that is open for reading alone cannot be mapped for writing.
+    const int fd = open(file.path(), page == Page::kPrivate ? O_RDONLY : O_RDWR);
+    ASSERT_GE(fd, 0);
+    if (page != Page::kShared) {
+      file.status().Attach(fd, TraceStatus::NewArea(), page == Page::kTakesSpace);
+    }
+    file.Forsake();
+    const long created = Create(file, (std::string(300, 'n') + ".mtr").c_str());
+    ASSERT_EQ(created, -ENAMETOOLONG);
+    file.NoteUntracedChild(-ENOSPC);
+    file.NoteUntracedChild(created);
+    format::StatusArea area;
+    ASSERT_EQ(pread(fd, &area, sizeof(area), TraceStatus::kOffset), ssize_t{sizeof(area)});
+    EXPECT_EQ(area.untraced_children.count, 2u);
+    EXPECT_EQ(area.untraced_children.error, ENAMETOOLONG);
+    const auto bytes = fs::file_size(path);
+    EXPECT_FALSE(Append(file, "of the child"));
+    EXPECT_EQ(fs::file_size(path), bytes);
+    // A later child finds room.
+    ASSERT_EQ(Create(file, "child.mtr"), 0);
+    EXPECT_TRUE(Append(file, "of the child"));
+    fs::remove(file.path());
+    close(fd);
+  }
+}
+
 // As on a file system without shared mappings: a copy of the process notes it, of whose memory the
 // process knows nothing.
 TEST_F(TraceFileTest, WhatIsPrivateIsNotWrittenOverWhatACopyHasNoted) {
