@@ -132,6 +132,14 @@ std::string LostScansNote(const LostScans& lost) {
   return absl::StrCat(which, " could not be written to the trace: ", lost.why, ".");
 }
 
+// The process's own events are all there: the note is harmless to what is said of these.
+CoverageNote UntracedChildrenNote(const Coverage& coverage) {
+  return {.text = absl::StrCat(UntracedChildrenText(coverage),
+                               "; what they did is in no trace, nor what they forked in turn."),
+          .harmless = true,
+          .of_evidence = true};
+}
+
 // Whether what the library was to record is all there, though the program may have stopped it.
 bool LacksNothing(const Coverage& coverage) {
   return !coverage.events_missing && !coverage.truncated && PartText(coverage).empty() &&
@@ -218,8 +226,17 @@ bool TellsOfDeepBind(const CoverageNote& note) {
          absl::StrContains(note.text, kWereOpenedWithDeepBind);
 }
 
+std::string UntracedChildrenText(const Coverage& coverage) {
+  const UntracedChildren& children = coverage.untraced_children;
+  if (children.count == 0) return "";
+  return absl::StrCat(words::Count(children.count),
+                      children.count == 1 ? " forked child" : " forked children",
+                      " could not create a trace: ", children.why);
+}
+
 bool AllRecorded(const Coverage& coverage) {
-  return LacksNothing(coverage) && coverage.stopped_allocations == 0;
+  return LacksNothing(coverage) && coverage.stopped_allocations == 0 &&
+         coverage.untraced_children.count == 0;
 }
 
 bool AllAllocationsSeen(const Analysis& analysis) {
@@ -416,6 +433,7 @@ void AddRecordingNotes(const TraceReader& reader, Analysis* analysis) {
     notes.push_back({absl::StrCat(
         "The end of the process could not be written to the trace: ", coverage.lost_end, ".")});
   }
+  if (coverage.untraced_children.count != 0) notes.push_back(UntracedChildrenNote(coverage));
   if (reader.window_begin_ns() != 0) {
     const auto kept = [](absl::string_view from) {
       return absl::StrCat("The trace kept the newest events only (MEMTRACE_KEEP=newest)", from,
@@ -474,6 +492,11 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
   if (const LostScansRecord& lost = metadata.lost_scans; lost.last != 0) {
     coverage.lost_scans = {lost.first, lost.last,
                            words::WhyNotWrittenAndCure(lost.why, lost.error)};
+  }
+  if (const UntracedChildrenRecord& children = metadata.untraced_children; children.count != 0) {
+    const auto why = static_cast<uint64_t>(format::RecordingStop::kWriteFailed);
+    coverage.untraced_children = {children.count,
+                                  words::WhyNotWrittenAndCure(why, children.error)};
   }
   if (LacksItsEnd(metadata, analysis->process)) {
     coverage.lost_end = words::WhyNotWrittenAndCure(metadata.lost_end.why, metadata.lost_end.error);

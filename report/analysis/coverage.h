@@ -47,8 +47,12 @@ CoverageNote StopsNote(const Coverage& coverage);
 // Whether it is about libraries whose calls of malloc pass by.
 bool TellsOfDeepBind(const CoverageNote& note);
 
-// "Nothing" is good news only where everything was recorded, and the program did not stop that
-// while it allocated.
+// "2 forked children could not create a trace: No space left on device (make room, or ...)"; empty:
+// none was in that case.
+std::string UntracedChildrenText(const Coverage& coverage);
+
+// "Nothing" is good news only where everything was recorded, also of each child that the process
+// forked, and the program did not stop that while it allocated.
 bool AllRecorded(const Coverage& coverage);
 
 // Whether each block that the program was given is in the trace, as far as is known. The

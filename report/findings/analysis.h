@@ -46,6 +46,7 @@ struct CoverageNote {
   std::string without_times = {};  // the text without the times in it; empty: it tells none
   bool harmless = false;           // nothing is missing because of what it says
   bool of_lists = false;           // it is of what a report lists: a verdict has no such list
+  bool of_evidence = false;        // a verdict tells it as evidence that is missing
 
   // As it is told of several traces together: in times alone those of workers that did the same
   // differ.
@@ -56,6 +57,12 @@ struct CoverageNote {
 struct LostScans {
   uint32_t first = 0, last = 0;  // their numbers, or those of some in between; 0: there are none
   std::string why;               // of the last, and what helps: a phrase
+};
+
+// Children by fork() that could not create a trace: what they did is in none.
+struct UntracedChildren {
+  uint64_t count = 0;
+  std::string why;  // of the last, and what helps: a phrase
 };
 
 // What the trace does and does not contain.
@@ -91,6 +98,7 @@ struct Coverage {
   LostScans lost_scans;
   // The process ended in order, and that could not be written: why, and what helps. Empty: it was.
   std::string lost_end;
+  UntracedChildren untraced_children;
   std::vector<CoverageNote> notes;
   std::vector<UnseenAllocator> unseen_allocators;
   // The program, or a library, has an operator delete that all call in place of the C++ runtime's:

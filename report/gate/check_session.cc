@@ -106,7 +106,7 @@ std::set<std::string> UnfinishedPrograms(const GateInput& input, bool all) {
   const bool unknown = !input.unreadable.empty();
   for (const GateProcess& process : input.processes) {
     if (all || unknown || process.failed || !process.no_evidence.empty() ||
-        !process.not_seen.empty()) {
+        !process.not_seen.empty() || !process.untraced_children.empty()) {
       programs.insert(process.program);
     }
   }

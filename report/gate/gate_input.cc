@@ -388,6 +388,7 @@ class InputReader {
     process.working_directory = analysis.process.working_directory;
     process.no_evidence = WhyNoEvidence(analysis, policy_);
     process.not_seen = WhatWasNotSeen(analysis, policy_);
+    process.untraced_children = UntracedChildrenText(analysis.coverage);
     process.peak_bytes = analysis.totals.peak_live_bytes;
     process.allocations = analysis.totals.allocations;
     process.operators = render::CxxOperatorsOf(analysis);
@@ -438,7 +439,8 @@ class InputReader {
     // it is clean must know.
     if (process->no_evidence.empty()) {
       for (const CoverageNote& note : analysis.coverage.notes) {
-        if (!note.of_lists) notes_.Add(input_.processes.size() - 1, process->program, note);
+        if (note.of_lists || note.of_evidence) continue;
+        notes_.Add(input_.processes.size() - 1, process->program, note);
       }
     }
     if (analysis.coverage.stops > 0) {

@@ -44,6 +44,8 @@ struct GateProcess {
   std::string no_evidence;
   // It counts, and this of it nobody looked at; empty: all was looked at.
   std::string not_seen;
+  // Why there is no trace of children that it forked; empty: there is, as far as is known.
+  std::string untraced_children;
   // It replaced itself by another program, with all its memory: there is nothing to look for.
   bool replaced = false;
   bool failed = false;   // it was killed, ended by a signal, or with another status than 0

@@ -214,6 +214,10 @@ void Judging::CountProcesses() {
   }
   for (const GateProcess& process : input_.processes) {
     result_.replaced += process.replaced;
+    if (!process.untraced_children.empty()) {
+      result_.missing_evidence.push_back(
+          {process.file, process.program, process.untraced_children});
+    }
     if (!process.no_evidence.empty()) {
       result_.missing_evidence.push_back({process.file, process.program, process.no_evidence});
       continue;

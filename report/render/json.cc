@@ -138,6 +138,7 @@ Json CoverageJson(const ReportView& view) {
       {"stopped_s", Seconds(coverage.stopped_ns)},
       {"stopped_allocations", coverage.stopped_allocations},
       {"stopped_frees", coverage.stopped_frees},
+      {"untraced_children", coverage.untraced_children.count},
       {"live_until_s",
        coverage.live_until_ns == 0 ? Json() : Json(Seconds(coverage.live_until_ns))},
       {"truncated", coverage.truncated},

@@ -101,11 +101,12 @@ std::string ClosingLine(const RunResult& result, const ProgramEnd* end, const Ki
   }
   absl::StrAppend(&line, "wrote ", main.path, " (", words::HumanBytes(main.bytes), ", ",
                   Allocations(main), ")");
-  uint64_t dropped = 0;
+  uint64_t dropped = 0, untraced_children = 0;
   int error = 0;
   bool limit = false, early = false;
   for (const FinishedTrace& trace : result.traces) {
     dropped += trace.counts.dropped_events;
+    untraced_children += trace.counts.untraced_children;
     if (trace.counts.loss_error != 0) error = trace.counts.loss_error;
     limit |= trace.counts.stopped_at_limit;
     early |= trace.counts.stopped_early;
@@ -139,6 +140,11 @@ std::string ClosingLine(const RunResult& result, const ProgramEnd* end, const Ki
                     limit || early ? " on the way there" : "");
   }
   if (dropped > 0 && error != 0) absl::StrAppend(&line, " (", strerror(error), ")");
+  if (untraced_children > 0) {
+    absl::StrAppend(&line, "; ", words::Count(untraced_children),
+                    untraced_children == 1 ? " forked child" : " forked children",
+                    " could not create a trace (the report says why)");
+  }
   absl::StrAppend(&line, "; next: memtrace report ", FilesOf(result, main));
   return line;
 }

@@ -196,6 +196,7 @@ absl::Status TraceFollower::Finish(const ProgramEnd* end) {
   if (const auto& status = packer_->status(); status.has_value()) {
     counts_.dropped_events = std::max(counts_.dropped_events, status->lost_events);
     if (status->lost_events != 0) counts_.loss_error = status->loss_errno;
+    counts_.untraced_children = status->untraced_children.count;
     counts_.stopped_at_limit =
         status->stop_why == static_cast<uint32_t>(format::RecordingStop::kMaxBytes);
     counts_.stopped_early = status->stop_why != 0 && !counts_.stopped_at_limit;

@@ -38,6 +38,7 @@ struct TraceCounts {
   bool newest = false;       // a flight recorder: reports leave out what is older than its window
   uint64_t dropped_events = 0;
   int loss_error = 0;       // errno of the last loss; 0: not known
+  uint64_t untraced_children = 0;  // forked, and could not create a trace
   bool stopped_at_limit = false;  // of MEMTRACE_MAX_BYTES
   bool stopped_early = false;     // for another reason, which the report tells
   bool ended_by_exec = false;  // the last kEnd, and nothing came after it

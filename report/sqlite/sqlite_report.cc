@@ -176,6 +176,7 @@ void Writer::WriteCoverage() {
       {"stopped_ns", coverage.stopped_ns},
       {"stopped_allocations", coverage.stopped_allocations},
       {"stopped_frees", coverage.stopped_frees},
+      {"untraced_children", coverage.untraced_children.count},
       {"truncated", coverage.truncated}};
   // Names that differ in bytes which are no UTF-8 are one here, and the first has it.
   for (const auto& [name, value] : coverage.counters) {

@@ -315,7 +315,7 @@ namespace {
 
 bool TellsOfLosses(const format::StatusArea& status) {
   return status.lost_events != 0 || status.missed_events != 0 || status.lost_scans.last != 0 ||
-         status.lost_end.why != 0;
+         status.lost_end.why != 0 || status.untraced_children.count != 0;
 }
 
 }  // namespace
@@ -339,6 +339,8 @@ absl::Status Packer::TakeStatus() {
     out.Number(static_cast<uint64_t>(status_->lost_scans.error));
     out.Number(status_->lost_end.why);
     out.Number(static_cast<uint64_t>(status_->lost_end.error));
+    out.Number(status_->untraced_children.count);
+    out.Number(static_cast<uint64_t>(status_->untraced_children.error));
     out.End();
   }
   if (status_.has_value() && status_->stop_why != 0) {

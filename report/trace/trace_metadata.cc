@@ -289,6 +289,8 @@ bool TraceMetadata::Read(std::span<const uint8_t> content, ClockMap* clock) {
         lost_scans.error = static_cast<int>(body.Number());
         lost_end.why = static_cast<uint32_t>(body.Number());
         lost_end.error = static_cast<int>(body.Number());
+        untraced_children.count = static_cast<uint32_t>(body.Number());
+        untraced_children.error = static_cast<int>(body.Number());
         break;
       case RecordTag::kSeal: seal = body.Number(); break;
       case RecordTag::kWindow: window_ticks = body.Number(); break;
@@ -337,6 +339,7 @@ void TraceMetadata::Take(const format::StatusArea& area) {
   lost_scans = {area.lost_scans.first, area.lost_scans.last, area.lost_scans.why,
                 area.lost_scans.error};
   lost_end = {area.lost_end.why, area.lost_end.error};
+  untraced_children = {area.untraced_children.count, area.untraced_children.error};
   if (area.stop_why != 0 && !stopped.has_value()) {
     stopped = StopRecord{area.stop_why, area.stop_ticks, area.stop_errno};
   }

@@ -99,6 +99,12 @@ struct LostEndRecord {
   int error = 0;     // errno
 };
 
+// Children by fork() that are in no trace; from the status area.
+struct UntracedChildrenRecord {
+  uint32_t count = 0;
+  int error = 0;  // errno, of the last
+};
+
 struct CheckedStackRecord {
   CheckedStack stack;  // without time_ns; libunwind's frames without instances
   uint64_t ticks = 0;
@@ -128,6 +134,7 @@ struct TraceMetadata {
   LostEventsRecord losses;
   LostScansRecord lost_scans;
   LostEndRecord lost_end;
+  UntracedChildrenRecord untraced_children;
   std::optional<uint64_t> seal;  // of the block that was read last
   uint64_t window_ticks = 0;  // of a packed flight recorder; 0: nothing was given up
   std::vector<std::string> notes;  // each once

@@ -63,6 +63,7 @@ void AddFindings(const Analysis& analysis, TreeAnalysis* tree, Notes* notes) {
   }
   for (const CoverageNote& note : analysis.coverage.notes) notes->Add(note, image);
   tree->not_all_recorded += AllRecorded(analysis.coverage) ? 0 : 1;
+  tree->untraced_children += analysis.coverage.untraced_children.count;
   tree->invalid_frees += analysis.invalid_frees.told;
   tree->with_invalid_frees += analysis.invalid_frees.told != 0 ? 1 : 0;
   const LeakScan* scan = leak::ChooseScan(analysis, 0);

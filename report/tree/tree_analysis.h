@@ -50,6 +50,7 @@ struct TreeAnalysis {
   static constexpr size_t kMostNotes = 1000;
   std::vector<Note> notes;
   uint64_t not_all_recorded = 0;    // images, by AllRecorded()
+  uint64_t untraced_children = 0;   // which are no images
   uint64_t invalid_frees = 0, with_invalid_frees = 0;  // InvalidFrees::told; images
   uint64_t sample_bytes = 0;        // the largest of any
   bool waste_is_known = true;       // of all of them

@@ -122,6 +122,7 @@ void RenderTreeJson(const TreeView& view, size_t top, render::SortColumn sort, w
                       {"interrupted", analysis.not_read != 0},
                       {"not_read", analysis.not_read},
                       {"all_recorded", analysis.not_all_recorded == 0},
+                      {"untraced_children", analysis.untraced_children},
                       {"invalid_frees", analysis.invalid_frees},
                       {"skipped", std::move(skipped)},
                       {"notes", std::move(notes)}});

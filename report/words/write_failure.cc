@@ -17,6 +17,8 @@ absl::string_view CureOfFailure(uint64_t why, int error) {
     case ENOSPC:
     case EDQUOT:
       return "make room, or have the trace elsewhere: MEMTRACE_OUT, or --output of memtrace run";
+    case ENAMETOOLONG:
+      return "give the trace a shorter name: MEMTRACE_OUT, or --output of memtrace run";
     case EFBIG:
       return "raise RLIMIT_FSIZE: ulimit -f";
     default:

@@ -311,5 +311,57 @@ int main(void) {
   EXPECT_THAT(check.out, HasSubstr("stopped the recording 1 time: 1 allocation then are not looked at"));
 }
 
+// There is room for the name of the first process, and none for the number that the name of a child
+// has behind it.
+TEST(CheckEvidenceTest, AForkedChildThatCouldNotCreateATraceIsNotClean) {
+  TempDir directory;
+  const std::string program = Compile(directory, "forks", R"(#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+  for (int i = 0; i < 2; ++i) {
+    if (fork() == 0) {
+      void* volatile lost = malloc(100);
+      lost = NULL;
+      return 0;
+    }
+    wait(NULL);
+  }
+  return 0;
+})");
+  const auto trace = [&](const TempDir& traces, const char* children) {
+    const std::string file = traces / (std::string(251, 'n') + ".mtr");
+    Command command = Traced({.arguments = {program}}, traces.path());
+    command.environment.back() = {"MEMTRACE_OUT", file};
+    command.environment.emplace_back("MEMTRACE_CHILDREN", children);
+    const Result run = RunCommand(command);
+    EXPECT_EQ(run.Outcome(), "exit 0");
+    EXPECT_EQ(run.err, "");
+    return file;
+  };
+  TempDir traces;
+  const std::string raw = trace(traces, "follow"), packed = directory / "packed.mtr";
+  ASSERT_EQ(FilesIn(traces.path(), ".mtr").size(), 1u);
+  ASSERT_EQ(RunCommand({.arguments = {ToolPath(), "pack", raw, "-o", packed}}).exit_status, 0);
+  const std::string why = "2 forked children could not create a trace: File name too long";
+  for (const std::string& file : {raw, packed}) {
+    const Result check = Check({file});
+    EXPECT_EQ(check.exit_status, 2) << check.out;
+    EXPECT_THAT(check.out, StartsWith("memtrace check: NO EVIDENCE"));
+    EXPECT_THAT(check.out, HasSubstr(why));
+    EXPECT_EQ(Check({"--fail-on", "none", "--max-peak", "1G", file}).exit_status, 2);
+    EXPECT_EQ(Check({"--missing-evidence", "report", file}).exit_status, 0);
+    const Json coverage = Report(file).at("coverage");
+    EXPECT_EQ(coverage.at("untraced_children"), 2);
+    EXPECT_EQ(coverage.at("all_recorded"), false);
+    EXPECT_EQ(coverage.at("dropped_events"), 0);
+    EXPECT_THAT(coverage.at("notes").dump(), HasSubstr(why));
+  }
+  TempDir alone;
+  const std::string without = trace(alone, "off");
+  EXPECT_EQ(Report(without).at("coverage").at("untraced_children"), 0) << "nobody asked for them";
+  EXPECT_EQ(Check({without}).exit_status, 0);
+}
+
 }  // namespace
 }  // namespace memtrace::e2e

@@ -146,7 +146,7 @@ export interface Report {
     marked_stacks: number; cross_checked: number; cross_check_differences: number;
     tool_memory_bytes: number | null; lost_blocks: number; window_begin_s: number | null; recording_end_s: number | null; live_until_s?: number | null;
     truncated: boolean; interrupted: boolean; all_recorded: boolean; unknown_frees: number;
-    unseen_frees: number; inherited_frees: number; stopped_allocations?: number; notes: string[];
+    unseen_frees: number; inherited_frees: number; stopped_allocations?: number; untraced_children?: number; notes: string[];
     counters: { [name: string]: number };
     unseen_allocators: { module: string; allocator: string | null; way: string }[];
     [key: string]: unknown;

@@ -134,6 +134,7 @@ function coverageVerdict(report: Report): Verdict {
     coverage.recording_end_s !== null && `the recording ended after ${seconds(coverage.recording_end_s)}`,
     coverage.interrupted && 'the reading was interrupted',
     coverage.stopped_allocations! > 0 && `the program stopped the recording: ${plural(coverage.stopped_allocations!, 'allocation')} then ${coverage.stopped_allocations === 1 ? 'is' : 'are'} in no figure`,
+    coverage.untraced_children! > 0 && `${count(coverage.untraced_children!)} forked ${coverage.untraced_children === 1 ? 'child' : 'children'} could not create a trace`,
     coverage.unseen_allocators.length > 0 && 'an allocator was not seen',
     coverage.cross_check_differences > 0 && `${plural(coverage.cross_check_differences, 'stack')} doubtful`,
     coverage.unordered_events > 0 && `${plural(coverage.unordered_events, 'event')} in doubtful order`,

@@ -202,6 +202,35 @@ TEST(AnalyzerTest, AnEndThatCouldNotBeWrittenIsNoDeath) {
   EXPECT_THAT(trace_that(false, true, true).damage, testing::HasSubstr("was killed or still runs"));
 }
 
+// The process itself lacks nothing, and what is said of its own blocks stands.
+TEST(AnalyzerTest, ChildrenThatCouldNotCreateATraceAreTold) {
+  format::StatusArea area = {};
+  const auto coverage_of = [&area](uint32_t count) {
+    area.untraced_children = {count, ENOSPC};
+    TraceBuilder trace;
+    trace.Status(area);
+    trace.Thread(1).At(1000).Malloc(0x10010, 16).Flush();
+    trace.End(0, 2000);
+    const Analysis analysis = Analyze(trace.Build()).analysis;
+    EXPECT_TRUE(AllAllocationsSeen(analysis));
+    EXPECT_EQ(AllRecorded(analysis.coverage), count == 0);
+    EXPECT_FALSE(analysis.coverage.events_missing);
+    return analysis.coverage;
+  };
+  const Coverage one = coverage_of(1);
+  EXPECT_EQ(one.untraced_children.count, 1u);
+  EXPECT_THAT(UntracedChildrenText(one),
+              testing::StartsWith("1 forked child could not create a trace: No space left on "
+                                  "device (make room"));
+  ASSERT_EQ(one.notes.size(), 1u);
+  EXPECT_THAT(one.notes[0].text,
+              testing::StartsWith(UntracedChildrenText(one) + "; what they did"));
+  EXPECT_THAT(UntracedChildrenText(coverage_of(2)), testing::StartsWith("2 forked children could"));
+  const Coverage none = coverage_of(0);
+  EXPECT_EQ(UntracedChildrenText(none), "");
+  EXPECT_THAT(none.notes, testing::IsEmpty());
+}
+
 // A child by vfork() in a process with a seccomp filter may have written it.
 TEST(AnalyzerTest, BelievesADoubtfulEndOnlyWhereNothingFollows) {
   using End = ProcessInfo::End;

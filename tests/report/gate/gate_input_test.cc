@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <set>
 #include <string>
 #include <utility>
@@ -72,6 +73,33 @@ GateProcess ReadProcess(ClientProgram* program) {
   GateInput input = ReadTraces(*set, policy, {}, [](double) {}, &tree);
   EXPECT_EQ(input.processes.size(), 1u);
   return input.processes.empty() ? GateProcess() : input.processes[0];
+}
+
+// Also of a process that became another program, which says nothing of its children.
+TEST(GateInputTest, ChildrenWithoutATraceAreMissingEvidence) {
+  for (const format::EndReason end : {format::EndReason::kExit, format::EndReason::kExec}) {
+    TempDir directory;
+    format::StatusArea area = {};
+    area.untraced_children = {3, ENOSPC};
+    TraceBuilder trace;
+    trace.Status(area);
+    trace.Thread(1, 100, "main").At(1000).Malloc(0x1010, 1).Free(0x1010);
+    trace.End(0, 20'000'000, end);
+    ASSERT_TRUE(trace.WriteTo(directory / "app.mtr"));
+    const auto set = FindTraces({directory / "app.mtr"});
+    ASSERT_TRUE(set.ok()) << set.status();
+    GatePolicy policy;
+    policy.fail_on = LeakKindSet::Of(LeakKind::kUnfreed);
+    TreeAnalysis tree;
+    const GateInput input = ReadTraces(*set, policy, {}, [](double) {}, &tree);
+    ASSERT_EQ(input.processes.size(), 1u);
+    EXPECT_EQ(input.processes[0].no_evidence, "") << "it counts itself";
+    EXPECT_THAT(input.processes[0].untraced_children,
+                testing::StartsWith("3 forked children could not create a trace: No space left on "
+                                    "device"));
+    EXPECT_THAT(input.processes[0].notes, testing::IsEmpty()) << "once is enough";
+    EXPECT_EQ(tree.untraced_children, 3u);
+  }
 }
 
 TEST(GateInputTest, TheLastOfManyMarksIsKnown) {

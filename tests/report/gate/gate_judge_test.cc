@@ -405,6 +405,25 @@ TEST(JudgeTest, WhatWasNotSeenOfAProcessIsMissing) {
   EXPECT_EQ(gate.Judge().exit_code(), 1) << "what is seen of it counts";
 }
 
+// Whatever is asked, and whatever else is not known.
+TEST(JudgeTest, ForkedChildrenWithoutATraceAreMissing) {
+  MadeUpGate gate;
+  const uint32_t process = gate.AddProcess("app");
+  gate.input.processes[process].untraced_children = "1 forked child could not create a trace";
+  EXPECT_EQ(gate.Judge().exit_code(), 2);
+  EXPECT_THAT(MissingParts(gate.result),
+              ElementsAre("app.1.mtr: 1 forked child could not create a trace"));
+  gate.input.processes[process].no_evidence = "it was killed";
+  gate.Judge();
+  EXPECT_THAT(gate.result.missing_evidence, SizeIs(2));
+  gate.input.processes[process].no_evidence.clear();
+  gate.policy.fail_on = LeakKindSet();
+  gate.policy.max_peak = {{"", 1 << 30}};
+  EXPECT_EQ(gate.Judge().exit_code(), 2);
+  gate.policy.missing_evidence_fails = false;
+  EXPECT_EQ(gate.Judge().exit_code(), 0);
+}
+
 TEST(JudgeTest, ALimitOfAProgramReplacesTheGeneralOne) {
   MadeUpGate gate;
   gate.input.processes.reserve(2);

@@ -227,6 +227,9 @@ TEST(ClosingLineTest, NamesTheFileAndTheNextCommand) {
                                                    "(the report says why); 12 events were lost on "
                                                    "the way there;"));
   result.traces[0].counts.stopped_early = false;
+  result.traces[0].counts.untraced_children = 2;
+  EXPECT_THAT(ClosingLine(result, &end),
+              HasSubstr("; 2 forked children could not create a trace (the report says why);"));
   trace.main = false;
   trace.path = "child.mtr";
   trace.counts.allocations = 1;

@@ -18,6 +18,7 @@ const ROWS: [string, string][] = [
   ['cross_check_differences', 'of these, different'],
   ['stops', 'times the program stopped the recording'],
   ['stopped_allocations', 'allocations while it was stopped, in no figure'],
+  ['untraced_children', 'forked children that could not create a trace'],
 ];
 
 const WAYS: { [way: string]: string } = {
