@@ -187,7 +187,10 @@ PagePlan::Result PagePlan::Make(const ScanMapping& mapping, uintptr_t begin, uin
   if (!can_load_) {
     memset(chunks_, 1, pages / kChunk + 1);
     if (!shared_.Find(mapping, begin, pages, plan_)) return kTooLarge;
-    for (size_t i = 0; i < pages; ++i) plan_[i] = (plan_[i] & 1) != 0 ? kRead : kAbsent;
+    for (size_t i = 0; i < pages; ++i) {
+      const State otherwise = plan_[i] == SharedPages::kMayNotRead ? kUnreadable : kAbsent;
+      plan_[i] = (plan_[i] & 1) != 0 ? kRead : otherwise;
+    }
   }
   if (!in_copy_ && mapping.file) can_load_ = false;
   // Pages that are the process's own can be loaded; but kernels before 6.14 tell of guard regions

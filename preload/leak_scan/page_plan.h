@@ -23,13 +23,14 @@ class PagePlan {
   enum State : uint8_t {
     kAbsent,      // no page, or one that is as its file is
     kRead,
-    kUnreadable,  // behind the end of its file, or not allowed
+    kUnreadable,  // behind the end of its file, or not allowed, or not known to be there
     kGuard,       // a guard region (madvise()); kUnreadable on kernels that do not tell
   };
 
   // `in_copy`: this is a copy of the process, which alone dies of a file that becomes
   // shorter at this moment.
-  PagePlan(ScanArena& arena, bool in_copy) : arena_(arena), in_copy_(in_copy) {}
+  PagePlan(ScanArena& arena, bool in_copy)
+      : arena_(arena), in_copy_(in_copy), shared_(SharedPages::kMostAsked, in_copy) {}
   ~PagePlan();
   PagePlan(const PagePlan&) = delete;
   PagePlan& operator=(const PagePlan&) = delete;

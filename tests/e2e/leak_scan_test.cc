@@ -276,6 +276,13 @@ TEST_F(LeakScanTest, ASparseSharedMappingIsLookedThroughWhereItHasData) {
   EXPECT_LT(raw_.back().done->root_bytes, 16u << 20);
 }
 
+// The tables of a copy have none of them: all that they kept counted as lost.
+TEST_F(LeakScanTest, SharedHugePages) {
+  RUN_AND_CHECK("shared_huge_pages");
+  ASSERT_EQ(scans_.size(), 2u);
+  ExpectKinds(scans_[0], out_);
+}
+
 // With huge pages, which the machine need not have, libc's allocator is one of which nothing is known:
 // what lay in the same 64 KiB as a block was no root.
 TEST_F(LeakScanTest, WhatTheProgramMapsBesideLargeBlocks) {

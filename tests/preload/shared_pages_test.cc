@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -91,6 +92,49 @@ TEST(SharedPagesTest, NoMoreThanAreToBeAskedFor) {
   EXPECT_FALSE(shared.Find(sparse.mapping(), sparse.begin(), 600, resident.data()));
   EXPECT_TRUE(shared.Find(sparse.mapping(), sparse.begin(), 400, resident.data()));
   EXPECT_EQ(shared.asked(), 1000u);
+}
+
+// A copy of the process has none of them in its tables, and knows them all the same.
+TEST(SharedPagesTest, HugePagesThatWereTouchedInACopyAsWell) {
+  constexpr size_t kHuge = size_t{2} << 20;
+  void* const memory = mmap(nullptr, kHuge, PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+  if (memory == MAP_FAILED) GTEST_SKIP() << "this machine has no huge pages";
+  ScanMapping mapping;
+  mapping.begin = reinterpret_cast<uintptr_t>(memory);
+  mapping.end = mapping.begin + kHuge;
+  mapping.shared = mapping.file = true;
+  mapping.path = "/anon_hugepage (deleted)";
+  constexpr size_t kPages = kHuge / kPage;
+  std::vector<uint8_t> resident(kPages);
+  const auto is_there = [&](bool in_copy, size_t page) {
+    SharedPages shared(SharedPages::kMostAsked, in_copy);
+    return shared.Find(mapping, mapping.begin, kPages, resident.data()) && (resident[page] & 1) != 0;
+  };
+  EXPECT_FALSE(is_there(false, 0));
+  static_cast<char*>(memory)[100 * kPage] = 1;
+  EXPECT_TRUE(is_there(false, 100));
+  const pid_t child = fork();
+  if (child == 0) _exit(is_there(true, 100) ? 0 : 1);
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  munmap(memory, kHuge);
+}
+
+// It is given the advice that huge pages refuse.
+TEST(SharedPagesTest, OtherMemoryKeepsWhatItHas) {
+  constexpr size_t kPages = 64;
+  Sparse sparse(kPages);
+  sparse.Touch(0);
+  sparse.Touch(1);
+  SharedPages shared(SharedPages::kMostAsked, /*in_copy=*/true);
+  std::vector<uint8_t> resident(kPages);
+  ASSERT_TRUE(shared.Find(sparse.mapping(), sparse.begin(), kPages, resident.data()));
+  EXPECT_EQ(shared.asked(), kPages);
+  EXPECT_EQ(resident[1] & 1, 1);
+  EXPECT_EQ(resident[2], 0);
+  EXPECT_EQ(*reinterpret_cast<const char*>(sparse.begin() + kPage), 1);
 }
 
 }  // namespace
