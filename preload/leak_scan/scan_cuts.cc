@@ -1,8 +1,12 @@
 #include "preload/leak_scan/scan_cuts.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 
 #include "preload/leak_scan/arena_lists.h"
+#include "preload/leak_scan/arena_parts.h"
+#include "preload/leak_scan/block_places.h"
 #include "preload/leak_scan/heap_territory.h"
 #include "preload/leak_scan/program_mappings.h"
 #include "preload/leak_scan/scan_words.h"
@@ -270,6 +274,37 @@ void ScanCuts::FindAllocatorLists() {
     const OwnRange lists = FindArenaLists(mapping, mappings_);
     if (lists.begin == lists.end) continue;
     Add(Cut::kOwn, lists.begin, lists.end);
+    arena_top_ = Load(lists.begin);
+  }
+}
+
+// Of what the main arena got when the break could not grow.
+void ScanCuts::FindArenaParts(PagePlan& pages) {
+  const ScanMapping* const last = arena_top_ < kAddresses ? mappings_.Find(arena_top_) : nullptr;
+  if (last == nullptr || last->kind != ScanRegionKind::kAnonymous) return;
+  // Another libc (dlmopen) has all of its main arena so, and blocks that are not in the trace: they
+  // may be what keeps others.
+  size_t libcs = 0;
+  for (size_t i = 0; i < mappings_.size(); ++i) {
+    libcs += IsLibc(mappings_[i]) && (mappings_[i].protection & PROT_EXEC) != 0 ? 1 : 0;
+  }
+  if (libcs != 1) return;
+  const ArenaParts parts(arena_top_);
+  for (size_t i = 0; i < mappings_.size(); ++i) {
+    const ScanMapping& mapping = mappings_[i];
+    if (mapping.kind != ScanRegionKind::kAnonymous || mapping.part != ScanMapping::Part::kRead ||
+        mapping.end - mapping.begin > PagePlan::kMostBytes ||
+        pages.Make(mapping, mapping.begin, mapping.end) != PagePlan::kMade || !pages.can_load()) {
+      continue;
+    }
+    const auto is_there = [&](uintptr_t at) {
+      return pages[(at - mapping.begin) / kPage] == PagePlan::kRead;
+    };
+    ForEachBlockPlace(mapping.begin, mapping.end, [&](uintptr_t begin, uintptr_t end) {
+      parts.ForEach(begin, end, is_there, [this](uintptr_t from, uintptr_t to) {
+        Add(Cut::kTerritory, from, to);
+      });
+    });
   }
 }
 
@@ -279,6 +314,7 @@ void ScanCuts::Find(OwnRange scanner, ScanArena& arena, PagePlan& pages) {
   FindThreads();
   FindHeaps();
   FindAllocatorLists();
+  FindArenaParts(pages);
   FindDeadStacks(pages);
   if (cuts_.size() == 0) return;
   std::sort(&cuts_[0], &cuts_[0] + cuts_.size(),

@@ -1,6 +1,6 @@
 // ScanCuts: the parts of the address space that are something else than the mapping they lie in:
 // the tracer's own memory, malloc's own lists, stacks and what is dead of them, heaps of other
-// arenas than [heap].
+// arenas than [heap], and what the main one has outside of it.
 
 #ifndef MEMTRACE_PRELOAD_LEAK_SCAN_SCAN_CUTS_H_
 #define MEMTRACE_PRELOAD_LEAK_SCAN_SCAN_CUTS_H_
@@ -86,6 +86,7 @@ class ScanCuts {
   void FindStackCache(uintptr_t tid_offset, const PagePlan& pages);
   void FindHeaps();
   void FindAllocatorLists();
+  void FindArenaParts(PagePlan& pages);
 
   const ScanJob& job_;
   const ScanMappings& mappings_;
@@ -96,6 +97,7 @@ class ScanCuts {
   TidSet tasks_;             // the threads that live
   StackCache stack_cache_;
   bool stack_cache_was_looked_for_ = false;
+  uintptr_t arena_top_ = 0;  // the last chunk of malloc's main arena; 0: not known
 };
 
 }  // namespace memtrace

@@ -308,6 +308,9 @@ TEST_F(LeakScanTest, ABlockThatGrewOverTheRemainderOfASplit) { RUN_AND_CHECK("re
 
 TEST_F(LeakScanTest, ABreakThatTheProgramMoved) { RUN_AND_CHECK("own_break"); }
 
+// All of it was a root, and what was freed kept what it had pointed to.
+TEST_F(LeakScanTest, ABreakThatCannotGrow) { RUN_AND_CHECK("blocked_break"); }
+
 // Without randomized addresses, as under a debugger, the heap follows the .bss: all of it was taken for heap,
 // and what global variables pointed to was lost.
 TEST_F(LeakScanTest, AHeapThatIsOneMappingWithTheBss) {

@@ -248,6 +248,45 @@ static int OwnBreak(void) {
   return 0;
 }
 
+// Where the break cannot grow malloc takes other memory, and what was freed there keeps nothing. In the
+// first of it, in what came later and in the last.
+enum { kFreed = 600, kFilled = 2000 };
+static void* volatile g_between[kFreed];
+static void* volatile g_filled[kFilled];
+static NOINLINE void LoseByFreeing(void) {
+  struct {
+    char before[304];
+    void* block;
+    char after[304];
+  }* freed[kFreed];
+  for (int i = 0; i < kFreed; ++i) {
+    freed[i] = malloc(sizeof(*freed[i]));
+    g_between[i] = malloc(700);  // so that they are not one free chunk
+  }
+  const size_t bytes = g_next++;
+  for (int i = 0; i < kFreed; ++i) {
+    Expect(bytes, "definite");
+    freed[i]->block = calloc(1, bytes);
+  }
+  in_bss = Block("reachable");
+  *(void**)in_bss = Block("reachable");
+  for (int i = 0; i < kFreed; ++i) free(freed[i]);
+  memset(freed, 0, sizeof(freed));
+}
+static int BlockedBreak(void) {
+  char* const heap_end = (char*)(((uintptr_t)sbrk(0) + kPage - 1) & -(uintptr_t)kPage);
+  if (mmap(heap_end, kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != heap_end) return 77;
+  for (int i = 0; i < kFilled; ++i) g_filled[i] = malloc(1000);
+  if (sbrk(0) > (void*)heap_end) return 77;
+  // The program's own, beside it.
+  void** const own = mmap(NULL, 3 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  own[1] = Block("reachable");
+  LoseByFreeing();
+  CleanStack();
+  Lose();
+  return 0;
+}
+
 // And in one mapping with it, which is called [heap].
 static int HeapBehindBss(void) {
   char* const last = (char*)((uintptr_t)(end - 1) & -(uintptr_t)kPage);
@@ -376,11 +415,13 @@ const struct Case kMappingsCases[] = {
     {"sparse_shared", SparseShared},
     {"tebibytes", Tebibytes},
     {"tebibyte_ends", TebibyteEnds},
+    {"shared_huge_pages", SharedHugePages},
     {"beside_blocks", BesideBlocks},
     {"own_heap", OwnHeap},
     {"freed_heap", FreedHeap},
     {"remainder", Remainder},
     {"own_break", OwnBreak},
+    {"blocked_break", BlockedBreak},
     {"heap_behind_bss", HeapBehindBss},
     {"mapped_before", MappedBefore},
     {"guard_pages", GuardPages},
@@ -389,4 +430,3 @@ const struct Case kMappingsCases[] = {
     {"usable_size", UsableSize},
     {NULL, NULL},
 };
-    {"shared_huge_pages", SharedHugePages},
