@@ -371,7 +371,8 @@ TEST_F(TraceFileTest, AChildWithoutAFileIsCountedInItsParents) {
       file.status().Attach(fd, TraceStatus::NewArea(), page == Page::kTakesSpace);
     }
     file.Forsake();
-    const long created = Create(file, (std::string(300, 'n') + ".mtr").c_str());
+    const std::string too_long(300, 'n');
+    const long created = Create(file, too_long.c_str());
     ASSERT_EQ(created, -ENAMETOOLONG);
     file.NoteUntracedChild(-ENOSPC);
     file.NoteUntracedChild(created);
