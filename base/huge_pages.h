@@ -25,14 +25,6 @@ inline void PreferHugePages(void* begin, size_t bytes) {
   madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
 }
 
-// Room for `count` elements.
-template <typename Vector>
-void ReserveInHugePages(Vector& vector, size_t count) {
-  vector.reserve(count);
-  if (count * sizeof(typename Vector::value_type) < kHugeFromBytes) return;
-  PreferHugePages(vector.data(), vector.capacity() * sizeof(typename Vector::value_type));
-}
-
 }  // namespace memtrace::base
 
 #endif  // MEMTRACE_BASE_HUGE_PAGES_H_

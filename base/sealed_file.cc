@@ -8,7 +8,6 @@
 #include <cstring>
 #include <ctime>
 
-#include "base/huge_pages.h"
 #include "base/private_file.h"
 
 namespace memtrace::base {
@@ -45,7 +44,6 @@ bool ReadSealedFile(const std::string& path, std::string_view magic, std::string
       ZSTD_getFrameContentSize(stored.data(), stored.size()) != header.content_bytes) {
     return false;
   }
-  ReserveInHugePages(*content, header.content_bytes);
   content->resize(header.content_bytes);
   return ZSTD_decompress(content->data(), content->size(), stored.data(), stored.size()) ==
          content->size();

@@ -21,8 +21,8 @@ class AlertTexts {
   // Of the leaks that fail. `report` outlives this.
   explicit AlertTexts(const GateReport& report);
 
-  // "app: definitely lost: 256 bytes in 1 block, allocated by calloc in Make, called from Load
-  // (new: not in the baseline)".
+  // "app: definitely lost: 256 bytes in 1 block, allocated by calloc in Make, on behalf
+  // of Load (new: not in the baseline)".
   std::string Of(const GateLeak& leak) const;
 
  private:

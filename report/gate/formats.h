@@ -55,7 +55,7 @@ SourcePlace PlaceOf(const GateReport& report, const GateLeak& leak);
 SourcePlace PlaceOf(const GateReport& report, const GateExcess& excess);
 // "app 1 invalid free, at most 0: malloc at f() a.c:2, free at g() a.c:9".
 std::string ExcessSentence(const GateExcess& excess);
-// "definitely lost: 256 bytes in 1 block, allocated by calloc in LeakOneTable", and ", called from "
+// "definitely lost: 256 bytes in 1 block, allocated by calloc in LeakOneTable", and ", on behalf of "
 // `from`, if there is one.
 std::string LeakSentence(const GateReport& report, const GateLeak& leak,
                          absl::string_view from = "");

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/huge_pages.h"
 #include "report/state/packed_bytes.h"
 #include "report/state/packed_values.h"
 
@@ -54,7 +53,7 @@ void PutStacks(const StackTable& stacks, PackedWriter* out) {
 // nullptr: these are not `count` stacks.
 std::unique_ptr<StackTable> GetStacks(PackedReader in, size_t count) {
   std::vector<StackNode> nodes(1);
-  base::ReserveInHugePages(nodes, count + 1);
+  nodes.reserve(count + 1);
   LatestPlaces places;
   for (uint32_t id = 1; id <= count; ++id) {
     const uint64_t up = in.Number();

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/huge_pages.h"
 #include "base/whole_io.h"
 #include "format/checksum.h"
 #include "report/base/errno_status.h"
@@ -162,7 +161,6 @@ bool IndexFile::Read(const Section& section, std::string* content) const {
       ZSTD_getFrameContentSize(stored.data(), stored.size()) != section.content_bytes) {
     return false;
   }
-  base::ReserveInHugePages(*content, section.content_bytes);
   content->resize(section.content_bytes);
   return ZSTD_decompress(content->data(), content->size(), stored.data(), stored.size()) ==
          content->size();

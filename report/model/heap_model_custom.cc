@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/container/btree_map.h"
-#include "base/huge_pages.h"
 #include "report/findings/analysis.h"
 #include "report/model/heap_model.h"
 
@@ -297,7 +296,7 @@ void HeapModel::DisableLeaks(uint32_t serial, bool disabled) {
 std::vector<HeldBlock> HeapModel::CopyLive() const {
   std::vector<HeldBlock> blocks;
   const size_t custom = custom_ != nullptr ? custom_->blocks().size() : 0;
-  base::ReserveInHugePages(blocks, table_.size() + custom);
+  blocks.reserve(table_.size() + custom);
   if (custom_ == nullptr) {
     table_.ForEach([&](const HeldBlock& block) { blocks.push_back(block); });
     return blocks;

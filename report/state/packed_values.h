@@ -23,7 +23,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
-#include "base/huge_pages.h"
 #include "report/base/on_demand.h"
 #include "report/base/strong_id.h"
 #include "report/state/fields.h"
@@ -155,12 +154,10 @@ void Get(T& value, PackedSource& source) {
   } else if constexpr (IsVector<T>::value) {
     const size_t count = in.Count();
     value.clear();
-    const size_t room = std::min(count, in.left() / kLeastBytes<typename T::value_type>);
+    value.reserve(std::min(count, in.left() / kLeastBytes<typename T::value_type>));
     if constexpr (std::is_same_v<T, std::vector<bool>>) {
-      value.reserve(room);
       for (size_t i = 0; i < count && in.ok(); ++i) value.push_back(in.Number() != 0);
     } else {
-      base::ReserveInHugePages(value, room);
       for (size_t i = 0; i < count && in.ok(); ++i) Get(value.emplace_back(), source);
     }
   } else if constexpr (IsInlinedVector<T>::value) {
