@@ -17,7 +17,7 @@ constinit RuleTable RuleTable::g_instance;
 
 namespace {
 
-// Zeroed and touched, so that its faults are known.
+// Zeroed, and not touched yet.
 void* MapTable(size_t bytes) {
   const long mapped = RawSystemCall(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE,
                                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -28,8 +28,6 @@ void* MapTable(size_t bytes) {
     RawSystemCall(SYS_prctl, PR_SET_VMA, PR_SET_VMA_ANON_NAME, mapped, static_cast<long>(bytes),
                   reinterpret_cast<long>(kName));
   }
-  auto* const memory = reinterpret_cast<volatile char*>(mapped);
-  for (size_t at = 0; at < bytes; at += kPageBytes) memory[at] = 0;
   return reinterpret_cast<void*>(mapped);
 }
 
@@ -112,60 +110,80 @@ uint32_t RuleTable::Living(Table table) {
   return living;
 }
 
-// One thread does it; the others go on with the old table, and so does a signal
-// handler that interrupts it.
+// The table of `bits` that was begun and left, or a new one.
+RuleTable::Table RuleTable::Begin(int bits) {
+  const Table begun = g_instance.begun_.load(std::memory_order_relaxed);
+  if (begun.word != 0 && begun.bits() == bits) return begun;
+  void* const memory = MapTable(sizeof(Entry) << bits);
+  if (memory == nullptr) return {0};
+  const Table table = {reinterpret_cast<uint64_t>(memory) | static_cast<uint64_t>(bits) << 56};
+  g_instance.begun_.store(table, std::memory_order_relaxed);
+  return table;
+}
+
+// Of each page, so that its faults are known. What is in it stays.
+void RuleTable::Touch(Table table) {
+  constexpr size_t kStep = kPageBytes / sizeof(Entry);
+  for (size_t i = 0; i < size_t{1} << table.bits(); i += kStep) {
+    uint64_t free = 0;
+    table.entries()[i].key.compare_exchange_strong(free, 0, std::memory_order_relaxed);
+  }
+}
+
+// How many of the rules in `old` are in `table` then: those of modules that are gone are not.
+uint32_t RuleTable::Copy(Table old, Table table) {
+  uint32_t used = 0;
+  for (size_t i = 0; i < size_t{1} << old.bits(); ++i) {
+    const Entry& entry = old.entries()[i];
+    const uint64_t key = entry.key.load(std::memory_order_relaxed);
+    const uint64_t rule = entry.rule.load(std::memory_order_acquire);
+    if (rule == 0 || IsRetired(TagOf(key))) continue;
+    used += InsertInto(table, key, rule) != Inserted::kFull;
+  }
+  return used;
+}
+
+// One thread does it; the others go on with the old table. A signal handler that interrupts it may
+// jump away, again and again, each time before the copy is done: so the next to try goes on with
+// the copy that was begun. A handler that needs the larger table goes on with it as well, and the
+// interrupted thread finds that it has been done: the first to be done puts the copy in place.
 bool RuleTable::Grow(Table old) {
   const uint32_t retired = RetiredTags();
   const bool largest = old.word != 0 && old.bits() >= kLargestBits;
   if (largest && retired == g_instance.retired_.load(std::memory_order_relaxed)) return false;
   const uintptr_t self = arch::ThreadPointer();
-  const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   uintptr_t other = 0;
-  if (!g_instance.growing_.compare_exchange_strong(other, self, std::memory_order_acquire)) {
-    // A handler that struck there and jumped away has left it for good: then this thread is
-    // further out again. (On another stack that may be wrong: the rules that two such copies do
-    // not have are read once more.)
-    if (other != self || frame < g_instance.growing_frame_.load(std::memory_order_relaxed))
-      return false;
+  if (!g_instance.growing_.compare_exchange_strong(other, self, std::memory_order_acquire) &&
+      other != self) {
+    return false;
   }
-  g_instance.growing_frame_.store(frame, std::memory_order_relaxed);
   bool grown = false;
   if (g_instance.table_.load(std::memory_order_relaxed).word == old.word) {
     g_instance.retired_.store(retired, std::memory_order_relaxed);
-    // The rules of modules that are gone are not kept.
     const bool half_is_gone = old.word != 0 && Living(old) <= g_instance.used_.load() / 2;
     const int bits = old.word == 0 ? kFirstBits : half_is_gone ? old.bits() : old.bits() + 1;
-    const size_t bytes = sizeof(Entry) << bits;
-    void* const memory = bits <= kLargestBits ? MapTable(bytes) : nullptr;
-    grown = memory != nullptr;
-    if (grown) {
-      const Table table = {reinterpret_cast<uint64_t>(memory) | static_cast<uint64_t>(bits) << 56};
-      uint32_t used = 0;
-      uint64_t freed = 0;
-      if (old.word != 0) {
-        const size_t old_entries = size_t{1} << old.bits();
-        for (size_t i = 0; i < old_entries; ++i) {
-          const Entry& entry = old.entries()[i];
-          const uint64_t key = entry.key.load(std::memory_order_relaxed);
-          const uint64_t rule = entry.rule.load(std::memory_order_acquire);
-          used +=
-              rule != 0 && !IsRetired(TagOf(key)) && InsertInto(table, key, rule) == Inserted::kYes;
+    const Table table = bits <= kLargestBits ? Begin(bits) : Table{0};
+    if (table.word != 0) {
+      Touch(table);
+      const uint32_t used = old.word != 0 ? Copy(old, table) : 0;
+      const size_t bytes = sizeof(Entry) << bits;
+      const size_t freed = old.word != 0 ? sizeof(Entry) << old.bits() : 0;
+      Table expected = old;
+      g_instance.begun_.store({0}, std::memory_order_relaxed);
+      grown = g_instance.table_.compare_exchange_strong(expected, table, std::memory_order_acq_rel);
+      if (grown) {
+        g_instance.used_.store(used, std::memory_order_relaxed);
+        if (freed != 0) {
+          RawSystemCall(SYS_madvise, reinterpret_cast<long>(old.entries()),
+                        static_cast<long>(freed), MADV_DONTNEED);
         }
-        freed = old_entries * sizeof(Entry);
+        g_instance.memory_bytes_.fetch_add(bytes - freed, std::memory_order_relaxed);
+        g_instance.former_bytes_.fetch_add(freed, std::memory_order_relaxed);
+        g_instance.minor_faults_.fetch_add(bytes / kPageBytes, std::memory_order_relaxed);
       }
-      g_instance.used_.store(used, std::memory_order_relaxed);
-      g_instance.table_.store(table, std::memory_order_release);
-      if (freed != 0) {
-        RawSystemCall(SYS_madvise, reinterpret_cast<long>(old.entries()), static_cast<long>(freed),
-                      MADV_DONTNEED);
-      }
-      g_instance.memory_bytes_.fetch_add(bytes - freed, std::memory_order_relaxed);
-      g_instance.former_bytes_.fetch_add(freed, std::memory_order_relaxed);
-      g_instance.minor_faults_.fetch_add(bytes / kPageBytes, std::memory_order_relaxed);
     }
   }
   uintptr_t own = self;
-  g_instance.growing_frame_.store(UINTPTR_MAX, std::memory_order_relaxed);
   g_instance.growing_.compare_exchange_strong(own, 0, std::memory_order_release,
                                               std::memory_order_relaxed);
   return grown;

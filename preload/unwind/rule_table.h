@@ -22,6 +22,8 @@
 // be in it, but its pages are given back: what it reads then are free entries, a miss. A probe that
 // finds no room within kMaxProbes does not keep the rule.
 //
+// A copy that is not finished, for a handler jumped away from it, is finished by the next insertion.
+//
 // The pcs of 64 bytes of code share a cache line of the table while there is room.
 //
 // Threads: any, in any state. No lock, no allocation.
@@ -97,9 +99,8 @@ class RuleTable {
   // it has jumped away.
   static void ForgetOwnGrowth() {
     uintptr_t own = arch::ThreadPointer();
-    if (g_instance.growing_.load(std::memory_order_relaxed) != own) return;
-    g_instance.growing_frame_.store(UINTPTR_MAX, std::memory_order_relaxed);
-    g_instance.growing_.compare_exchange_strong(own, 0, std::memory_order_relaxed);
+    g_instance.growing_.compare_exchange_strong(own, 0, std::memory_order_release,
+                                                std::memory_order_relaxed);
   }
 
   static void ClearForTesting();
@@ -125,13 +126,16 @@ class RuleTable {
   static uint64_t FindFurther(Table table, uint64_t lookup, uint64_t* key);
   static Inserted InsertInto(Table table, uint64_t key, uint64_t rule);
   static uint32_t Living(Table table);  // entries that are not of modules that are gone
+  static Table Begin(int bits);
+  static void Touch(Table table);
+  static uint32_t Copy(Table old, Table table);
   static bool Grow(Table old);
 
   static RuleTable g_instance;
   std::atomic<Table> table_{Table{0}};  // 0: no insertion yet
   std::atomic<uint32_t> used_{0};
-  std::atomic<uintptr_t> growing_{0};  // the control block of the thread that makes a table,
-  std::atomic<uintptr_t> growing_frame_{UINTPTR_MAX};  // and where on its stack
+  std::atomic<uintptr_t> growing_{0};  // the control block of the thread that makes a table
+  std::atomic<Table> begun_{Table{0}};  // what it makes, until that is in table_
   std::atomic<uint32_t> retired_{0};  // tags, when it was copied or looked through last
   std::atomic<uint64_t> memory_bytes_{0};
   std::atomic<uint64_t> former_bytes_{0};
