@@ -1,9 +1,10 @@
 #include "report/gate/alert_text.h"
 
-#include <algorithm>
-#include <iterator>
+#include <span>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "report/base/common_prefix.h"
 #include "report/names/frames_filter.h"
 
 namespace memtrace::report::gate {
@@ -12,7 +13,14 @@ AlertTexts::AlertTexts(const GateReport& report) : report_(report) {
   for (const GateLeak& leak : report.result->leaks) {
     if (!IsGated(leak.verdict)) continue;
     Names names = NamesOf(leak);
-    if (!names.empty()) by_caller_[names.front()].insert(std::move(names));
+    if (!names.empty()) by_caller_[names.front()].try_emplace(std::move(names));
+  }
+  for (auto& [caller, all] : by_caller_) {
+    std::vector<std::span<const std::string>> lists;
+    for (const auto& [names, common] : all) lists.emplace_back(names);
+    const std::vector<size_t> longest = LongestCommonPrefixes(lists);
+    size_t i = 0;
+    for (auto& [names, common] : all) common = longest[i++];
   }
 }
 
@@ -34,16 +42,7 @@ AlertTexts::Names AlertTexts::NamesOf(const GateLeak& leak) const {
 std::string AlertTexts::CallerThatTells(const GateLeak& leak) const {
   const Names names = NamesOf(leak);
   if (names.empty()) return "";
-  const std::set<Names>& all = by_caller_.at(names.front());
-  const auto here = all.find(names);
-  // Of all others those beside it in the order have most in common with it.
-  size_t common = 0;
-  const auto compare = [&](const Names& other) {
-    const auto differ = std::ranges::mismatch(names, other);
-    common = std::max(common, static_cast<size_t>(differ.in1 - names.begin()));
-  };
-  if (here != all.begin()) compare(*std::prev(here));
-  if (std::next(here) != all.end()) compare(*std::next(here));
+  const size_t common = by_caller_.at(names.front()).at(names);
   return common > 0 && common < names.size() ? names[common] : "";
 }
 

@@ -7,8 +7,8 @@
 #ifndef MEMTRACE_REPORT_GATE_ALERT_TEXT_H_
 #define MEMTRACE_REPORT_GATE_ALERT_TEXT_H_
 
+#include <cstddef>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -31,7 +31,8 @@ class AlertTexts {
   std::string CallerThatTells(const GateLeak& leak) const;
 
   const GateReport& report_;
-  std::map<std::string, std::set<Names>> by_caller_;
+  // By the caller that they share, and with how many of its first frames another one begins.
+  std::map<std::string, std::map<Names, size_t>> by_caller_;
 };
 
 }  // namespace memtrace::report::gate
