@@ -117,6 +117,10 @@ bool SpoolFollower::IsNewestOfItsProcess(const TraceFollower& follower) const {
   });
 }
 
+bool SpoolFollower::IsSuperseded(const TraceFollower& follower) const {
+  return !IsNewestOfItsProcess(follower) && follower.counts().ended_by_exec;
+}
+
 // What was no trace yet when it was last looked for one. Its process was killed between creating it
 // and writing the header, or is about to write that.
 void SpoolFollower::JudgeUnbegun() {
@@ -144,41 +148,42 @@ void SpoolFollower::Pass(bool final, const ProgramEnd* end) {
   FindNewTraces();
   for (auto& follower : following_) {
     // First whether it has ended, then what it wrote: nothing can come in between.
-    const bool superseded = !IsNewestOfItsProcess(*follower) && follower->counts().ended_by_exec;
+    const bool superseded = IsSuperseded(*follower) && !follower->IsHeld();
     const bool ended = superseded || ((final || !IsRoot(*follower)) && follower->ProcessEnded());
-    FinishIfEnded(follower, ended, final, end);
+    FinishIfEnded(follower, ended ? Ended::kYes : Ended::kNo, final, end);
   }
   std::erase(following_, nullptr);
 }
 
-void SpoolFollower::FinishIfEnded(std::unique_ptr<TraceFollower>& follower, bool ended, bool final,
-                                  const ProgramEnd* end) {
+void SpoolFollower::FinishIfEnded(std::unique_ptr<TraceFollower>& follower, Ended ended,
+                                  bool final, const ProgramEnd* end) {
   const bool main = IsRoot(*follower) && IsNewestOfItsProcess(*follower);
   follower->Advance().IgnoreError();  // told when its process has ended
   if (main && options_.root_records && !all_root_records_taken_) {
     all_root_records_taken_ = final;  // also where the trace is held on and looked at again
     follower->Append(options_.root_records(final)).IgnoreError();  // likewise
   }
-  if (!ended) return;
+  if (ended == Ended::kNo) return;
   // If the process became an untraced program by an exec, the end of that is not this trace's
   // end. A signal is: nobody can tell it from an exec that had failed before.
   const bool became_another = follower->counts().ended_by_exec && end != nullptr && !end->signaled;
-  FinishOne(*follower, main, main && !became_another ? end : nullptr);
+  FinishOne(*follower, ended, main, main && !became_another ? end : nullptr);
   follower.reset();
 }
 
 // A process that is gone, whose trace is held by nobody but children that it forked, which record
-// nothing there: it is whole. They run on, and what they record later goes to the spool.
+// nothing there: it is whole. They run on, and what they record later goes to the spool. One that
+// cannot begin a trace of its own tells that in the parent's.
 void SpoolFollower::FinishThoseOfForkedChildren(const ProgramEnd* end) {
   for (auto& follower : following_) {
-    if (!follower->ProcessGone()) continue;
+    if (!follower->ProcessGone() && !IsSuperseded(*follower)) continue;
     const std::vector<TraceHolder> holders = HoldersOf(follower->raw_path());
     if (holders.empty() ||
         std::any_of(holders.begin(), holders.end(),
                     [](const TraceHolder& holder) { return holder.may_write; })) {
       continue;
     }
-    FinishIfEnded(follower, true, true, end);
+    FinishIfEnded(follower, Ended::kHeldByChildren, true, end);
     for (const TraceHolder& holder : holders) AddRunning(holder.pid, holder.program);
   }
   std::erase(following_, nullptr);
@@ -203,12 +208,20 @@ void SpoolFollower::AddRunning(uint32_t pid, const std::string& program) {
   result_.still_running.emplace(pid, RunningProgram{program, ""});
 }
 
-void SpoolFollower::FinishOne(TraceFollower& follower, bool main, const ProgramEnd* end) {
+void SpoolFollower::FinishOne(TraceFollower& follower, Ended ended, bool main,
+                              const ProgramEnd* end) {
   const std::string name =
       main ? options_.run.output
            : ChildOutputName(options_.run.output, follower.program(), follower.pid());
   const absl::Status finished = follower.Finish(end);
-  const auto published = finished.ok() ? follower.Publish(name, main) : finished;
+  const bool is_held = ended == Ended::kHeldByChildren;
+  if (finished.ok() && follower.HasNoNews()) {
+    is_held ? follower.LeaveForLater() : follower.Discard();
+    return;
+  }
+  const auto published = !finished.ok() ? finished
+                         : is_held      ? follower.PublishAndKeep(name, main)
+                                        : follower.Publish(name, main);
   if (!published.ok()) {
     result_.failures.emplace_back(published.status().message());
     return;

@@ -76,8 +76,10 @@ class SpoolFollower {
   // script, `env` or a version manager's shim became, and so what the user asked for.
   bool IsRoot(const TraceFollower& follower) const;
   bool IsNewestOfItsProcess(const TraceFollower& follower) const;
-  void FinishOne(TraceFollower& follower, bool main, const ProgramEnd* end);
-  void FinishIfEnded(std::unique_ptr<TraceFollower>& follower, bool ended, bool final,
+  bool IsSuperseded(const TraceFollower& follower) const;
+  enum class Ended : uint8_t { kNo, kYes, kHeldByChildren };
+  void FinishOne(TraceFollower& follower, Ended ended, bool main, const ProgramEnd* end);
+  void FinishIfEnded(std::unique_ptr<TraceFollower>& follower, Ended ended, bool final,
                      const ProgramEnd* end);
   void FinishThoseOfForkedChildren(const ProgramEnd* end);
   void AddRunning(const TraceFollower& follower);

@@ -359,6 +359,88 @@ int main(int argc, char** argv) {
   EXPECT_NE(access(spool.c_str(), F_OK), 0);
 }
 
+// A child that can open no file when it is to begin a trace of its own, after its parent's is over: some time
+// after there is nothing more to be read. `parent`: what that does then.
+std::string ForksOneThatCannotBegin(const TempDir& directory, const std::string& parent) {
+  return Compile(directory, "cannot_begin", R"(#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  if (argc == 2) return wait(NULL) < 0;
+  free(malloc(100));
+  if (fork() == 0) {
+    char byte;
+    const struct rlimit none = {0, 0};
+    if (read(0, &byte, 1) < 0) _exit(3);
+    usleep(300000);
+    register long no_old __asm__("r10") = 0;
+    long result = SYS_prlimit64;  // by no name: the library would begin its trace before
+    __asm__ volatile("syscall" : "+a"(result)
+                     : "D"(0), "S"(RLIMIT_NOFILE), "d"(&none), "r"(no_old)
+                     : "rcx", "r11", "memory");
+    void* volatile lost = malloc(100);
+    lost = NULL;
+    exit(0);
+  }
+  close(0);
+  )" + parent + "\n}");
+}
+
+constexpr char kCannotBegin[] = "1 forked child could not create a trace: Too many open files";
+
+TEST(CheckRunsTest, AChildThatCannotBeginATraceAfterItsParentsExecIsToldOf) {
+  TempDir directory;
+  const std::string program = ForksOneThatCannotBegin(
+      directory, "execl(\"/proc/self/exe\", argv[0], \"again\", NULL); return 3;");
+  const Result check = RunCommand({.arguments = {ToolPath(), "check", "--run", "--", program}});
+  EXPECT_EQ(check.exit_status, 2) << check.out << check.err;
+  EXPECT_THAT(check.out, HasSubstr(kCannotBegin));
+  const std::string trace = directory / "t.mtr";
+  const Result run = RunCommand({.arguments = {ToolPath(), "run", "-o", trace, "--", program}});
+  EXPECT_THAT(run.err, HasSubstr("; 1 forked child could not create a trace"));
+  EXPECT_EQ(FilesIn(directory.path(), ".mtr").size(), 2u);
+}
+
+TEST(CheckRunsTest, AChildThatCannotBeginATraceAfterTheRunIsToldOf) {
+  TempDir directory;
+  const std::string program = ForksOneThatCannotBegin(directory, "return 0;");
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const std::string trace = directory / "t.mtr";
+  const Result run = RunCommand(
+      {.arguments = {ToolPath(), "run", "-o", trace, "--", program},
+       .input = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(ends[0])});
+  EXPECT_EQ(run.exit_status, 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("still running: cannot_begin ("));
+  EXPECT_THAT(run.err, Not(HasSubstr("could not create a trace")));
+  const std::string command = "memtrace run --finish ";
+  const size_t at = run.err.find(command);
+  ASSERT_NE(at, std::string::npos) << run.err;
+  std::string spool = run.err.substr(at + command.size());
+  spool.erase(spool.find_last_not_of('\n') + 1);
+  const Words finish = {ToolPath(), "run", "--finish", spool};
+  EXPECT_THAT(RunCommand({.arguments = finish}).err, HasSubstr("still running: cannot_begin ("));
+  EXPECT_EQ(RunCommand({.arguments = {ToolPath(), "check", trace}}).exit_status, 0);
+  close(ends[0]);
+  close(ends[1]);
+  Result late;
+  for (int i = 0; i < 100; ++i) {
+    late = RunCommand({.arguments = finish});
+    if (late.exit_status == 0) break;
+    usleep(50'000);
+  }
+  EXPECT_EQ(late.exit_status, 0) << late.err;
+  EXPECT_THAT(late.err, HasSubstr("wrote " + trace));
+  EXPECT_THAT(late.err, HasSubstr("; 1 forked child could not create a trace"));
+  EXPECT_NE(access(spool.c_str(), F_OK), 0);
+  EXPECT_EQ(FilesIn(directory.path(), ".mtr").size(), 1u);
+  const Result check = RunCommand({.arguments = {ToolPath(), "check", trace}});
+  EXPECT_EQ(check.exit_status, 2) << check.out << check.err;
+  EXPECT_THAT(check.out, HasSubstr(kCannotBegin));
+}
+
 // What the environment leaves out is no proof that it leaks nothing.
 TEST(CheckRunsTest, ChildrenAreLookedAtWhateverTheEnvironmentSays) {
   const Result check = RunCommand(
