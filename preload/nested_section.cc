@@ -8,7 +8,6 @@
 #include "preload/own_memory.h"
 #include "preload/process.h"
 #include "preload/recording_switch.h"
-#include "preload/unwind/rule_table.h"
 
 namespace memtrace {
 namespace {
@@ -76,7 +75,6 @@ bool IsTrampoline(uintptr_t pc) {
   if (!primary.Contains(top)) return false;
   const auto may_be_gone = [&](uintptr_t frame) { return frame < top && primary.Contains(frame); };
   OtherCalls::TakeBack();
-  unwind::RuleTable::ForgetOwnGrowth();
   OwnFaultsScope::ForgetOwn();
   for (ThreadState* each = state->for_handlers; each != nullptr; each = each->for_handlers) {
     if (!each->in_use || !may_be_gone(each->section_frame)) continue;

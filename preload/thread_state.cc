@@ -17,7 +17,6 @@
 #include "preload/spool_buffers.h"
 #include "preload/sys.h"
 #include "preload/thread_spool.h"
-#include "preload/unwind/rule_table.h"
 
 namespace memtrace {
 
@@ -351,7 +350,6 @@ void AbandonThreads() {
 
 void ForgetThreads() {
   ReturnSpoolBuffersOfOtherThreads();
-  unwind::RuleTable::ForgetGrowth();
   unwind::ForgetCloses();
   if (t_slot.state == nullptr && g_switch.fork_was_seen.load(std::memory_order_relaxed) == 0)
     return AbandonThreads();

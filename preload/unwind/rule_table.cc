@@ -4,7 +4,6 @@
 #include <sys/prctl.h>
 
 #include "preload/allowed_calls.h"
-#include "preload/arch/arch.h"
 
 #ifndef PR_SET_VMA
 #define PR_SET_VMA 0x53564d41
@@ -91,9 +90,10 @@ RuleTable::Inserted RuleTable::InsertInto(Table table, uint64_t key, uint64_t ru
 
 RuleTable::Inserted RuleTable::Insert(uint64_t lookup, uint16_t tag, FrameRule rule) {
   Table table = g_instance.table_.load(std::memory_order_acquire);
-  const bool crowded =
-      table.word == 0 || g_instance.used_.load(std::memory_order_relaxed) > entries() / 8 * 3;
-  if (crowded && Grow(table)) table = g_instance.table_.load(std::memory_order_acquire);
+  if (table.word == 0 || g_instance.used_.load(std::memory_order_relaxed) > entries() / 8 * 3) {
+    Grow(table);
+    table = g_instance.table_.load(std::memory_order_acquire);
+  }
   if (table.word == 0) return Inserted::kFull;
   const Inserted inserted =
       InsertInto(table, lookup | static_cast<uint64_t>(tag) << 48, rule.Packed());
@@ -110,15 +110,23 @@ uint32_t RuleTable::Living(Table table) {
   return living;
 }
 
-// The table of `bits` that was begun and left, or a new one.
-RuleTable::Table RuleTable::Begin(int bits) {
-  const Table begun = g_instance.begun_.load(std::memory_order_relaxed);
-  if (begun.word != 0 && begun.bits() == bits) return begun;
-  void* const memory = MapTable(sizeof(Entry) << bits);
+// The table of `bits` that was begun to follow `old`, or a new one.
+RuleTable::Table RuleTable::Begin(Table old, int bits) {
+  Table begun = g_instance.begun_.load(std::memory_order_acquire);
+  const auto may_go_on = [&] {
+    return begun.word != 0 && begun.word != old.word && begun.bits() == bits;
+  };
+  if (may_go_on()) return begun;
+  const size_t bytes = sizeof(Entry) << bits;
+  void* const memory = MapTable(bytes);
   if (memory == nullptr) return {0};
   const Table table = {reinterpret_cast<uint64_t>(memory) | static_cast<uint64_t>(bits) << 56};
-  g_instance.begun_.store(table, std::memory_order_relaxed);
-  return table;
+  if (g_instance.begun_.compare_exchange_strong(begun, table, std::memory_order_acq_rel) ||
+      !may_go_on()) {
+    return table;
+  }
+  RawSystemCall(SYS_munmap, reinterpret_cast<long>(memory), static_cast<long>(bytes));
+  return begun;
 }
 
 // Of each page, so that its faults are known. What is in it stays.
@@ -143,50 +151,38 @@ uint32_t RuleTable::Copy(Table old, Table table) {
   return used;
 }
 
-// One thread does it; the others go on with the old table. A signal handler that interrupts it may
-// jump away, again and again, each time before the copy is done: so the next to try goes on with
-// the copy that was begun. A handler that needs the larger table goes on with it as well, and the
-// interrupted thread finds that it has been done: the first to be done puts the copy in place.
-bool RuleTable::Grow(Table old) {
+// Whoever finds the table crowded copies it, and all of them make one and the same copy, which any
+// of them may finish: a handler that interrupts a thread here may jump away, again and again, or the
+// thread may end or wait for long. It needs the larger table no less than the others.
+void RuleTable::Grow(Table old) {
   const uint32_t retired = RetiredTags();
   const bool largest = old.word != 0 && old.bits() >= kLargestBits;
-  if (largest && retired == g_instance.retired_.load(std::memory_order_relaxed)) return false;
-  const uintptr_t self = arch::ThreadPointer();
-  uintptr_t other = 0;
-  if (!g_instance.growing_.compare_exchange_strong(other, self, std::memory_order_acquire) &&
-      other != self) {
-    return false;
-  }
-  bool grown = false;
-  if (g_instance.table_.load(std::memory_order_relaxed).word == old.word) {
+  if (largest && retired == g_instance.retired_.load(std::memory_order_relaxed)) return;
+  const bool half_is_gone = old.word != 0 && Living(old) <= g_instance.used_.load() / 2;
+  const int bits = old.word == 0 ? kFirstBits : half_is_gone ? old.bits() : old.bits() + 1;
+  if (bits > kLargestBits) {
     g_instance.retired_.store(retired, std::memory_order_relaxed);
-    const bool half_is_gone = old.word != 0 && Living(old) <= g_instance.used_.load() / 2;
-    const int bits = old.word == 0 ? kFirstBits : half_is_gone ? old.bits() : old.bits() + 1;
-    const Table table = bits <= kLargestBits ? Begin(bits) : Table{0};
-    if (table.word != 0) {
-      Touch(table);
-      const uint32_t used = old.word != 0 ? Copy(old, table) : 0;
-      const size_t bytes = sizeof(Entry) << bits;
-      const size_t freed = old.word != 0 ? sizeof(Entry) << old.bits() : 0;
-      Table expected = old;
-      g_instance.begun_.store({0}, std::memory_order_relaxed);
-      grown = g_instance.table_.compare_exchange_strong(expected, table, std::memory_order_acq_rel);
-      if (grown) {
-        g_instance.used_.store(used, std::memory_order_relaxed);
-        if (freed != 0) {
-          RawSystemCall(SYS_madvise, reinterpret_cast<long>(old.entries()),
-                        static_cast<long>(freed), MADV_DONTNEED);
-        }
-        g_instance.memory_bytes_.fetch_add(bytes - freed, std::memory_order_relaxed);
-        g_instance.former_bytes_.fetch_add(freed, std::memory_order_relaxed);
-        g_instance.minor_faults_.fetch_add(bytes / kPageBytes, std::memory_order_relaxed);
-      }
-    }
+    return;
   }
-  uintptr_t own = self;
-  g_instance.growing_.compare_exchange_strong(own, 0, std::memory_order_release,
-                                              std::memory_order_relaxed);
-  return grown;
+  const Table table = Begin(old, bits);
+  if (table.word == 0) return;
+  Touch(table);
+  const uint32_t used = old.word != 0 ? Copy(old, table) : 0;
+  const size_t bytes = sizeof(Entry) << bits;
+  const size_t freed = old.word != 0 ? sizeof(Entry) << old.bits() : 0;
+  Table expected = old;
+  if (!g_instance.table_.compare_exchange_strong(expected, table, std::memory_order_acq_rel)) {
+    return;  // another was done first
+  }
+  g_instance.used_.store(used, std::memory_order_relaxed);
+  g_instance.retired_.store(retired, std::memory_order_relaxed);
+  if (freed != 0) {
+    RawSystemCall(SYS_madvise, reinterpret_cast<long>(old.entries()), static_cast<long>(freed),
+                  MADV_DONTNEED);
+  }
+  g_instance.memory_bytes_.fetch_add(bytes - freed, std::memory_order_relaxed);
+  g_instance.former_bytes_.fetch_add(freed, std::memory_order_relaxed);
+  g_instance.minor_faults_.fetch_add(bytes / kPageBytes, std::memory_order_relaxed);
 }
 
 void RuleTable::ClearForTesting() {
@@ -196,6 +192,12 @@ void RuleTable::ClearForTesting() {
     table.entries()[i].key.store(0, std::memory_order_relaxed);
     table.entries()[i].rule.store(0, std::memory_order_relaxed);
   }
+  g_instance.used_.store(0, std::memory_order_relaxed);
+}
+
+void RuleTable::BeginAnewForTesting() {
+  g_instance.table_.store({0}, std::memory_order_relaxed);
+  g_instance.begun_.store({0}, std::memory_order_relaxed);
   g_instance.used_.store(0, std::memory_order_relaxed);
 }
 

@@ -22,7 +22,8 @@
 // be in it, but its pages are given back: what it reads then are free entries, a miss. A probe that
 // finds no room within kMaxProbes does not keep the rule.
 //
-// A copy that is not finished, for a handler jumped away from it, is finished by the next insertion.
+// All threads that find a table crowded make one and the same copy: what one of them leaves half
+// done, for a handler jumps away from it, the next insertion finishes.
 //
 // The pcs of 64 bytes of code share a cache line of the table while there is room.
 //
@@ -35,7 +36,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "preload/arch/arch.h"
 #include "preload/unwind/frame_rule.h"
 #include "preload/unwind/module_epoch.h"
 
@@ -93,17 +93,8 @@ class RuleTable {
     return g_instance.minor_faults_.load(std::memory_order_relaxed);
   }
 
-  // To be called in a fork child: another thread of the parent may have been making a table.
-  static void ForgetGrowth() { g_instance.growing_.store(0, std::memory_order_relaxed); }
-  // This thread has left for good whatever it did here: a handler that struck in
-  // it has jumped away.
-  static void ForgetOwnGrowth() {
-    uintptr_t own = arch::ThreadPointer();
-    g_instance.growing_.compare_exchange_strong(own, 0, std::memory_order_release,
-                                                std::memory_order_relaxed);
-  }
-
   static void ClearForTesting();
+  static void BeginAnewForTesting();  // with no table
   static size_t HomeForTesting(uint64_t lookup) {
     return g_instance.table_.load(std::memory_order_relaxed).Home(lookup);
   }
@@ -126,16 +117,15 @@ class RuleTable {
   static uint64_t FindFurther(Table table, uint64_t lookup, uint64_t* key);
   static Inserted InsertInto(Table table, uint64_t key, uint64_t rule);
   static uint32_t Living(Table table);  // entries that are not of modules that are gone
-  static Table Begin(int bits);
+  static Table Begin(Table old, int bits);
   static void Touch(Table table);
   static uint32_t Copy(Table old, Table table);
-  static bool Grow(Table old);
+  static void Grow(Table old);
 
   static RuleTable g_instance;
   std::atomic<Table> table_{Table{0}};  // 0: no insertion yet
   std::atomic<uint32_t> used_{0};
-  std::atomic<uintptr_t> growing_{0};  // the control block of the thread that makes a table
-  std::atomic<Table> begun_{Table{0}};  // what it makes, until that is in table_
+  std::atomic<Table> begun_{Table{0}};  // the table that was begun last: may be in table_ by now
   std::atomic<uint32_t> retired_{0};  // tags, when it was copied or looked through last
   std::atomic<uint64_t> memory_bytes_{0};
   std::atomic<uint64_t> former_bytes_{0};

@@ -1,6 +1,10 @@
 #include "preload/unwind/rule_table.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/time.h>
 
 #include <thread>
 #include <vector>
@@ -159,6 +163,98 @@ TEST_F(RuleTableTest, ModulesThatAreGoneDoNotFillTheTable) {
     RetireTag(tag);
   }
   static_assert(700 * kRules > size_t{1} << RuleTable::kLargestBits);
+}
+
+// After so long a handler jumps away from what a thread does in Do(), once.
+class Jump {
+ public:
+  explicit Jump(int microseconds) {
+    struct sigaction action = {};
+    action.sa_handler = [](int) {
+      if (armed_ == 0) return;
+      armed_ = 0;
+      siglongjmp(away_, 1);
+    };
+    sigaction(SIGALRM, &action, &before_);
+    const itimerval once = {{0, 0}, {0, microseconds}};
+    setitimer(ITIMER_REAL, &once, nullptr);
+  }
+  ~Jump() {
+    const itimerval never = {};
+    setitimer(ITIMER_REAL, &never, nullptr);
+    signal(SIGALRM, SIG_IGN);  // also one that is blocked
+    sigaction(SIGALRM, &before_, nullptr);
+  }
+  // False: a handler has jumped away from it.
+  template <typename Function>
+  static bool Do(Function function) {
+    if (sigsetjmp(away_, 1) != 0) return false;
+    armed_ = 1;
+    function();
+    armed_ = 0;
+    return true;
+  }
+
+ private:
+  struct sigaction before_;
+  static inline thread_local sigjmp_buf away_;
+  static inline thread_local volatile sig_atomic_t armed_ = 0;
+};
+
+// Of 64 KiB with all their page faults: some handlers strike in the midst of that.
+TEST_F(RuleTableTest, ATableThatAThreadLeavesHalfDoneIsMadeByTheNext) {
+  const auto insert = [](uintptr_t i) {
+    return RuleTable::Insert(RuleTable::Lookup(0x401000 + i * 16, false), 0, RuleWith(8));
+  };
+  int left = 0;
+  for (int microseconds = 5; microseconds < 100; ++microseconds) {
+    RuleTable::BeginAnewForTesting();
+    sigset_t alarm, before;
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    pthread_sigmask(SIG_BLOCK, &alarm, &before);
+    std::thread([&] {
+      const Jump jump(microseconds);
+      pthread_sigmask(SIG_UNBLOCK, &alarm, nullptr);
+      left += !Jump::Do([&] { insert(0); });
+      pthread_sigmask(SIG_BLOCK, &alarm, nullptr);
+    }).join();
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    for (uintptr_t i = 0; i < 2000; ++i) ASSERT_NE(insert(i), RuleTable::Inserted::kFull) << i;
+    ASSERT_EQ(RuleTable::entries(), size_t{2} << RuleTable::kFirstBits);
+  }
+  RecordProperty("left", left);
+}
+
+// The largest table is copied where modules are gone, also when a handler has jumped away from that.
+TEST_F(RuleTableTest, ModulesThatAreGoneAreLeftOutThoughAHandlerJumpsAway) {
+  SetInstanceOf(CurrentTag);
+  constexpr uintptr_t kRules = 500;
+  constexpr uint16_t kFirst = 5000, kTags = 300;
+  const auto insert = [&](uintptr_t tag, uintptr_t i) {
+    const uintptr_t pc = 0x7000'0000'0000 + (tag * kRules + i) * 16;
+    return RuleTable::Insert(RuleTable::Lookup(pc, false), static_cast<uint16_t>(tag), RuleWith(8));
+  };
+  uint16_t first = kFirst;
+  for (const int microseconds : {300, 600, 1000, 2000, 4000}) {
+    RuleTable::BeginAnewForTesting();
+    for (uint16_t tag = first; tag < first + kTags; ++tag) {
+      for (uintptr_t i = 0; i < kRules; ++i)
+        ASSERT_NE(insert(tag, i), RuleTable::Inserted::kFull);
+    }
+    ASSERT_EQ(RuleTable::entries(), size_t{1} << RuleTable::kLargestBits);
+    for (uint16_t tag = first; tag < first + kTags; ++tag) RetireTag(tag);
+    first = static_cast<uint16_t>(first + kTags);
+    {
+      const Jump jump(microseconds);
+      Jump::Do([&] { insert(first, 0); });
+    }
+    for (uint16_t tag = first; tag < first + kTags; ++tag) {
+      for (uintptr_t i = 0; i < kRules; ++i)
+        ASSERT_NE(insert(tag, i), RuleTable::Inserted::kFull) << microseconds << " us";
+    }
+    first = static_cast<uint16_t>(first + kTags);
+  }
 }
 
 TEST_F(RuleTableTest, AForkChildHasNoCallsUnderWay) {
