@@ -1,5 +1,6 @@
 #include "preload/written_stacks.h"
 
+#include <atomic>
 #include <cstring>
 
 #include "format/event_words.h"
@@ -13,12 +14,15 @@ bool WrittenStacks::Array::Reserve(size_t wanted) {
   while (larger < wanted) larger *= 2;
   void* memory = OwnMap(larger, /*touch=*/false);
   if (memory == nullptr) return false;
-  if (data != nullptr) {
-    memcpy(memory, data, bytes);
-    OwnUnmap(data, bytes);
-  }
+  // A handler may jump away from any of this.
+  void* const old = data;
+  const size_t old_bytes = bytes;
+  if (old != nullptr) memcpy(memory, old, old_bytes);
   data = memory;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   bytes = larger;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (old != nullptr) OwnUnmap(old, old_bytes);
   return true;
 }
 
