@@ -168,9 +168,7 @@ std::string VerdictSentence(const GateReport& report, const GateLeak& leak) {
     case Verdict::kBudget: return "counted by --max-leaked";
     case Verdict::kNew: return report.baseline.empty() ? "" : "new: not in the baseline";
     case Verdict::kGrown:
-      // What leads is no more than it was, and more hangs on it.
-      if (leak.kind == LeakKind::kDefinite && leak.most.bytes <= leak.allowed.bytes &&
-          leak.most.blocks <= leak.allowed.blocks) {
+      if (leak.grown_in_all) {
         return absl::StrCat("grown: in all ", leak::AmountText(leak.most_lost),
                             " in one process, the baseline allows ",
                             leak::AmountText(leak.allowed_lost));

@@ -135,10 +135,11 @@ Verdict VerdictOf(GateLeak* leak, const GatePolicy& policy, const Baseline& base
   // list has one that leads however long it is: what counts is how much is lost in all.
   const bool lost_within = leak->kind == LeakKind::kDefinite &&
                            IsWithin(leak->allowed_lost, leak->most_lost, policy.tolerance);
+  const bool leads_within = IsWithin(leak->allowed, leak->most, policy.tolerance);
   const bool by_itself = leak->kind != LeakKind::kDefinite || may_hang_on_others;
-  const bool within =
-      lost_within || (by_itself && IsWithin(leak->allowed, leak->most, policy.tolerance));
-  return within ? Verdict::kWithin : Verdict::kGrown;
+  if (lost_within || (by_itself && leads_within)) return Verdict::kWithin;
+  leak->grown_in_all = leads_within;
+  return Verdict::kGrown;
 }
 
 int Severity(LeakKind kind) { return static_cast<int>(kind); }

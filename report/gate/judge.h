@@ -56,6 +56,7 @@ struct GateLeak {
   Verdict verdict = Verdict::kReported;
   LeakAmount allowed;         // kGrown, kWithin, kExpired: by the baseline
   LeakAmount allowed_lost;    // kDefinite: the same of `most_lost`
+  bool grown_in_all = false;  // kGrown: by `most_lost`, and `most` is allowed
   std::string until;          // the baseline's, if it says so
 };
 

@@ -110,6 +110,22 @@ TEST_F(GrownTest, AToleranceIsOfAllThatIsLost) {
   EXPECT_EQ(Judged(), 1);
 }
 
+TEST_F(GrownTest, TheAmountThatTheToleranceDoesNotCoverIsSaidToHave) {
+  LoseNow({100, 1}, {200, 9});
+  gate_.AcceptAll();
+  gate_.policy.tolerance = {.bytes = 0, .percent = 10};
+  LoseNow({104, 1}, {936, 9});
+  EXPECT_EQ(Judged(), 1);
+  EXPECT_THAT(RenderGateText(gate_.Report()),
+              HasSubstr("  grown: in all 1,040 bytes in 10 blocks in one process, the baseline "
+                        "allows 300 bytes in 10 blocks\n"));
+  LoseNow({111, 1}, {929, 9});
+  EXPECT_EQ(Judged(), 1);
+  EXPECT_THAT(RenderGateText(gate_.Report()),
+              HasSubstr("  grown: 111 bytes in 1 block in one process, the baseline allows 100 "
+                        "bytes in 1 block\n"));
+}
+
 // What is forgiven where it leads may hang on another block in the next run.
 TEST_F(GrownTest, WhatIsSuppressedWhereItLeadsDoesNotCountWhereItHangs) {
   const StackId other = gate_.made_up.Stack({{"Push", "/work/src/Push.c", 20},
