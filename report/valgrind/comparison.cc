@@ -307,12 +307,15 @@ Comparison Compare(const Analysis& analysis, const LossList& here, const Valgrin
   }
 
   const absl::flat_hash_set<const Loss*> inherited = Inherited(analysis, allocated, there);
+  const bool slices_of_malloc = TakesSlicesFromMalloc(here.losses);
   absl::flat_hash_set<const Loss*> same_shapes;
   const auto add = [&](const Group& group, MatchStage stage, bool declared_by_glib = false) {
     ComparedLeak leak;
     leak.stage = stage;
     const Loss* most = nullptr;
-    StackFacts facts{.inherited = group.here.empty(), .declared_by_glib = declared_by_glib};
+    StackFacts facts{.inherited = group.here.empty(),
+                     .declared_by_glib = declared_by_glib,
+                     .slices_of_malloc = slices_of_malloc};
     for (const Loss* loss : group.here) {
       leak.here.Add(*loss);
       facts.here_cut |= IsCut(*loss);

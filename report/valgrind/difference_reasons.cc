@@ -118,12 +118,6 @@ bool IsOwnNew(const std::vector<LossFrame>& stack) {
          !absl::StrContains(object, "/vgpreload_");
 }
 
-bool IsOfASlice(const std::vector<LossFrame>& stack) {
-  return std::any_of(stack.begin(), stack.end(), [](const LossFrame& frame) {
-    return absl::StartsWith(frame.function, "g_slice_");
-  });
-}
-
 uint64_t Blocks(const LostOnASide& side, LeakKind kind) {
   return side.kinds[static_cast<size_t>(kind)].blocks;
 }
@@ -182,7 +176,8 @@ void Expect(ComparedLeak* leak, std::string reason) {
   leak->expected = true;
 }
 
-void ExplainKinds(const render::LossList& here, const StackFacts& facts, ComparedLeak* leak) {
+void ExplainKinds(const render::LossList& here, const StackFacts& facts, bool is_glibs,
+                  ComparedLeak* leak) {
   const LostOnASide &a = leak->here, &b = leak->there;
   if (a.total().blocks == 0 || b.total().blocks == 0) return;
   const auto less = [&](LeakKind kind) { return Blocks(a, kind) < Blocks(b, kind); };
@@ -222,20 +217,12 @@ void ExplainKinds(const render::LossList& here, const StackFacts& facts, Compare
   }
   if ((more(LeakKind::kReachable) && less(LeakKind::kPossible)) ||
       (less(LeakKind::kReachable) && more(LeakKind::kPossible))) {
-    if (GLibsReason(*leak, facts.declared_by_glib).text.empty()) {
+    if (!is_glibs) {
       reasons.push_back(
           "only one of the two saw a pointer to the start of it, not into it: stale words, "
           "or the C library's own pointers to free memory beside it");
     }
   }
-}
-
-// What GLib does otherwise under Valgrind.
-void ExplainGLib(const StackFacts& facts, ComparedLeak* leak) {
-  GLibReason reason = GLibsReason(*leak, facts.declared_by_glib);
-  if (reason.text.empty()) return;
-  leak->expected |= reason.is_all;
-  leak->reasons.push_back(std::move(reason.text));
 }
 
 // Memory of a runtime, which the program did not ask for.
@@ -327,9 +314,15 @@ void ExplainWhatWasAsked(const render::LossList& here, const ValgrindRun& there,
   }
 }
 
+// Under Valgrind the stack is of malloc in any case.
+bool IsOfSlabsHere(const ComparedLeak& leak, const StackFacts& facts) {
+  return IsOfASlice(leak.stack) && !(IsOnlyThere(leak) ? facts.slices_of_malloc
+                                                       : IsASliceOfMalloc(leak.stack));
+}
+
 // What the program, or its GLib, does for one of the tools only.
 void ExplainWhatTheProgramDid(const Analysis& analysis, const render::LossList& here,
-                              ComparedLeak* leak) {
+                              const StackFacts& facts, ComparedLeak* leak) {
   std::vector<std::string>& reasons = leak->reasons;
   if (IsOnlyThere(*leak) && here.scan != nullptr && here.scan->ignored.blocks != 0) {
     reasons.push_back(absl::StrCat(
@@ -341,7 +334,7 @@ void ExplainWhatTheProgramDid(const Analysis& analysis, const render::LossList& 
     reasons.push_back(
         "perhaps allocated while the program had stopped the recording (memtrace_stop())");
   }
-  if (IsOfASlice(leak->stack)) {
+  if (IsOfSlabsHere(*leak, facts)) {
     reasons.push_back(
         "GLib takes each of its slices from malloc under Valgrind, and slabs of them here; with "
         "G_SLICE=always-malloc it does so here too");
@@ -436,10 +429,14 @@ void Explain(const Analysis& analysis, const render::LossList& here, const Valgr
   ExplainOwner(there, leak);
   ExplainOperatorNew(leak);
   ExplainWhatWasAsked(here, there, leak);
-  ExplainKinds(here, facts, leak);
-  ExplainGLib(facts, leak);
+  GLibReason glib = GLibsReason(*leak, facts.declared_by_glib);
+  ExplainKinds(here, facts, !glib.text.empty(), leak);
+  if (!glib.text.empty()) {
+    leak->expected |= glib.is_all;
+    leak->reasons.push_back(std::move(glib.text));
+  }
   if (ExplainFork(facts, leak)) return;
-  ExplainWhatTheProgramDid(analysis, here, leak);
+  ExplainWhatTheProgramDid(analysis, here, facts, leak);
   ExplainStacks(there, facts, leak);
   ExplainRuns(analysis, there, leak);
 }

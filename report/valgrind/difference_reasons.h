@@ -25,6 +25,7 @@ struct StackFacts {
   // without names.
   bool same_shape = false;
   bool declared_by_glib = false;  // there it is of blocks that GLib told Valgrind of
+  bool slices_of_malloc = false;  // here GLib takes its slices from malloc, as it does there
 };
 
 // Fills `reasons` and `expected`.

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
@@ -57,6 +58,12 @@ uint64_t BlocksOf(const LostOnASide& side, LeakKind kind) {
   return side.kinds[static_cast<size_t>(kind)].blocks;
 }
 
+auto FirstOfSlices(const std::vector<LossFrame>& stack) {
+  return std::ranges::find_if(stack, [](const LossFrame& frame) {
+    return absl::StartsWith(frame.function, "g_slice_");
+  });
+}
+
 bool HasLostNone(const LostOnASide& side) {
   return BlocksOf(side, LeakKind::kDefinite) + BlocksOf(side, LeakKind::kIndirect) == 0;
 }
@@ -74,6 +81,28 @@ std::vector<LossFrame> InGLibWithoutMalloc(const render::Loss& here) {
   const LossFrame& frame = here.stack[caller];
   if (!IsOfGLib(frame) && !IsOfGObject(frame)) return {};
   return {here.stack.begin() + static_cast<ptrdiff_t>(caller), here.stack.end()};
+}
+
+bool IsOfASlice(const std::vector<LossFrame>& stack) {
+  return FirstOfSlices(stack) != stack.end();
+}
+
+bool IsASliceOfMalloc(const std::vector<LossFrame>& stack) {
+  const auto slices = FirstOfSlices(stack);
+  return slices != stack.begin() && slices != stack.end() &&
+         BareFunction(std::prev(slices)->function) == "g_malloc";
+}
+
+bool TakesSlicesFromMalloc(const std::vector<render::Loss>& losses) {
+  bool takes = false;
+  for (const render::Loss& loss : losses) {
+    if (IsASliceOfMalloc(loss.stack)) {
+      takes = true;
+    } else if (IsOfASlice(loss.stack)) {
+      return false;
+    }
+  }
+  return takes;
 }
 
 GLibReason GLibsReason(const ComparedLeak& leak, bool declared) {

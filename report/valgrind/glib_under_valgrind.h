@@ -1,5 +1,6 @@
 // What GLib does otherwise where it runs under Valgrind, which it asks: it tells memcheck of blocks
 // within those that it takes from malloc, and lets the arrays of its hash tables begin large.
+// Before 2.76 it takes each slice from malloc there, and slabs of them elsewhere.
 //
 // Pure functions; any thread.
 
@@ -20,6 +21,12 @@ bool IsDeclaredByGLib(const render::Loss& there);
 // The stack without malloc and GLib's functions around it: where such a block would be declared.
 // Empty: it was not GLib that called them.
 std::vector<render::LossFrame> InGLibWithoutMalloc(const render::Loss& here);
+
+bool IsOfASlice(const std::vector<render::LossFrame>& stack);
+// Of one that was taken from malloc by itself, not of a slab, and not of GLib's account of them.
+bool IsASliceOfMalloc(const std::vector<render::LossFrame>& stack);
+// As far as the losses of a run show it, that is so of all of its slices.
+bool TakesSlicesFromMalloc(const std::vector<render::Loss>& losses);
 
 // Why a row differs, if GLib is why; else empty. `declared`: it is of blocks that GLib told of
 // there, and of those around them here.

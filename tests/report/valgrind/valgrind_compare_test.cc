@@ -484,6 +484,41 @@ TEST_F(CompareTest, GLibsSlicesAreSaidToBeOthersUnderValgrind) {
   EXPECT_THAT(Only().reasons, Contains(HasSubstr("G_SLICE=always-malloc")));
 }
 
+TEST_F(CompareTest, SlicesThatAreOfMallocHereAreNoOthersUnderValgrind) {
+  const std::string glib = "/usr/lib/libglib-2.0.so.0";
+  const LossFrame in_main = At("main", "a.c", 3), alloc = At("g_slice_alloc", "", 1, glib);
+  const Loss small = Make(LeakKind::kDefinite, 96, 2, {At("g_malloc", "", 2, glib), alloc, in_main});
+  const auto of_slabs = Contains(HasSubstr("G_SLICE=always-malloc"));
+  here_.losses = {small};
+  EXPECT_THAT(Only().reasons, Not(of_slabs)) << "only here";
+  there_.losses = {small};
+  there_.losses[0].blocks = 3;
+  EXPECT_THAT(Only().reasons, Not(of_slabs));
+
+  // As every slice there is: what is here tells.
+  here_.losses.clear();
+  EXPECT_THAT(Only().reasons, of_slabs);
+  const auto of_there = [&] {
+    for (const ComparedLeak& leak : Compared().leaks) {
+      if (leak.verdict == Verdict::kOnlyThere) return leak.reasons;
+    }
+    return std::vector<std::string>();
+  };
+  here_.losses = {small};
+  const LossFrame in_other = At("other", "b.c", 4);
+  here_.losses[0].stack.back() = in_other;
+  there_.losses[0] = small;
+  EXPECT_THAT(of_there(), Not(of_slabs));
+  // A large one is of malloc beside slabs as well, and so is the account of them.
+  here_.losses.push_back(
+      Make(LeakKind::kReachable, 1008, 1, {Nameless(0x72994, glib), alloc, in_other}));
+  EXPECT_THAT(of_there(), of_slabs);
+  here_.losses = {Make(LeakKind::kReachable, 1280, 1,
+                       {At("g_malloc0", "", 2, glib), Nameless(0x73100, glib), alloc, in_main})};
+  there_.losses.clear();
+  EXPECT_THAT(Only().reasons, of_slabs);
+}
+
 // Under Valgrind, as GLib asks; all of these without names for what GLib does not export.
 TEST_F(CompareTest, WhatGLibDoesForMemcheckIsExpected) {
   const std::string glib = "/usr/lib/libglib-2.0.so.0", gobject = "/usr/lib/libgobject-2.0.so.0";
