@@ -48,6 +48,7 @@ Json RowJson(const Trend& trend, const TrendRow& row) {
   json["file"] = row.site->file.empty() ? Json() : Json(row.site->file);
   json["line"] = row.site->line == 0 ? Json() : Json(row.site->line);
   json["called_by"] = row.apart.called_by.empty() ? Json() : Json(row.apart.called_by);
+  json["called_by_depth"] = row.apart.called_by.empty() ? Json() : Json(row.apart.callers);
   return json;
 }
 

@@ -1,5 +1,6 @@
-// The keys of the JSON of a report and of a gate are told in docs/: those of a trace of everything, with a
-// leak scan, and of a gate that fails by a limit, with leaks that a baseline allows.
+// The keys of the JSON of a report, of a gate and of a diff are told in docs/: those of a trace of
+// everything, with a leak scan, of a gate that fails by a limit, with leaks that a baseline allows,
+// and of two programs, which have no site in common.
 
 #include <gtest/gtest.h>
 
@@ -53,6 +54,16 @@ TEST(JsonKeysTest, AreInTheDocuments) {
   EXPECT_FALSE(gate.at("limits").empty());
   EXPECT_TRUE(gate.at("leaks").at(0).contains("allowed"));
   AddKeys(gate, &keys);
+  ASSERT_EQ(RunCommand(Traced({.arguments = {ExamplePath("leaks")}}, traces.path())).Outcome(),
+            "exit 0");
+  const Result compared = RunCommand(
+      {.arguments = {MEMTRACE_BUILD_DIR "/bin/memtrace", "diff", "--format", "json",
+                     TraceOf(traces.path(), "kept_in_a_graph"), TraceOf(traces.path(), "leaks")}});
+  EXPECT_EQ(compared.Outcome(), "exit 0") << compared.err;
+  const Json diff = Json::parse(compared.out);
+  ASSERT_FALSE(diff.at("sites").empty());
+  EXPECT_TRUE(diff.at("sites").at(0).contains("called_by_depth"));
+  AddKeys(diff, &keys);
   ASSERT_GT(keys.size(), 150u);
   const std::set<std::string> told = NamesInDocs();
   for (const std::string& key : keys) EXPECT_TRUE(told.contains(key)) << key;

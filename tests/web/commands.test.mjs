@@ -164,13 +164,13 @@ describe('memtrace diff --format html', () => {
 
   test('tells sites apart that one wrapper allocates', async () => {
     altered('diff.html', 'apart.html', ({ diff }) => {
-      Object.assign(diff.sites[0], { caller: 'Duplicate(char const*)', called_by: 'Load()  /src/load.cc:20' });
-      Object.assign(diff.sites[1], { caller: 'Duplicate(char const*)', called_by: 'main' });
+      Object.assign(diff.sites[0], { caller: 'Duplicate(char const*)', called_by: 'Load()  /src/load.cc:20', called_by_depth: 1 });
+      Object.assign(diff.sites[1], { caller: 'Duplicate(char const*)', called_by: 'main', called_by_depth: 2 });
       diff.sites.length = 2;
     });
     await on('apart.html', '#sort=caller', async (shown) => {
       assert.match(await rows(shown).first().innerText(), /Duplicate\(char const\*\), called by Load\(\) load\.cc:20/);
-      assert.match(await rows(shown).last().innerText(), /Duplicate\(char const\*\), called by main/);
+      assert.match(await rows(shown).last().innerText(), /Duplicate\(char const\*\), on behalf of main/);
     });
   });
 

@@ -196,7 +196,8 @@ export interface ReportDocument extends Tables {
 export interface DiffRow {
   verdict: string; fingerprint: string; executable: string | null; old: number; new: number; change: number;
   old_amounts: { [key: string]: number | null } | null; new_amounts: { [key: string]: number | null } | null;
-  allocator: string; caller: string; file: string | null; line: number | null; called_by: string | null; stack: string[];
+  allocator: string; caller: string; file: string | null; line: number | null; called_by: string | null;
+  called_by_depth: number | null; stack: string[];
 }
 interface DiffRun {
   name: string; estimated: boolean; all_recorded: boolean; command: string; end: string; start_time: string | null; duration_s: number; processes: number;

@@ -13,11 +13,12 @@ import { card } from './verdicts';
 const lineOf = ({ line }: DiffRow) => (line ? `:${line}` : '');
 
 // Which of the sites that read the same it is.
-const callerOf = (row: DiffRow): string => (row.called_by === null ? row.caller : `${row.caller}, called by ${row.called_by}`);
+const byWhom = (row: DiffRow): string => (row.called_by_depth === 1 ? 'called by' : 'on behalf of');
+const callerOf = (row: DiffRow): string => (row.called_by === null ? row.caller : `${row.caller}, ${byWhom(row)} ${row.called_by}`);
 function callerCell(row: DiffRow): HTMLElement {
   if (row.called_by === null) return functionCell(row.caller);
   const [by, place = ''] = row.called_by.split('  ');
-  return endCell(`${shortName(row.caller)}, called by ${shortName(by)}${place && ` ${baseName(place)}`}`, callerOf(row));
+  return endCell(`${shortName(row.caller)}, ${byWhom(row)} ${shortName(by)}${place && ` ${baseName(place)}`}`, callerOf(row));
 }
 
 const COUNTED = new Set(['live-blocks', 'allocations', 'temporary']);

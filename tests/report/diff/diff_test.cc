@@ -373,8 +373,10 @@ TEST(DiffTextTest, TellsSitesBelowAWrapperApart) {
   RenderDiffJson(*diff, SIZE_MAX, out);
   const auto sites = nlohmann::json::parse(out.text())["sites"];
   EXPECT_EQ(sites[0]["called_by"], "Load()  /src/load.cc:20");
+  EXPECT_EQ(sites[0]["called_by_depth"], 1);
   EXPECT_EQ(sites[1]["called_by"], "Parse()  /src/load.cc:30");
   EXPECT_TRUE(sites[2]["called_by"].is_null());
+  EXPECT_TRUE(sites[2]["called_by_depth"].is_null());
   for (const size_t width : {60u, 80u, 200u}) {
     render::TextOptions options;
     options.style.width = width;
@@ -382,6 +384,16 @@ TEST(DiffTextTest, TellsSitesBelowAWrapperApart) {
       EXPECT_LE(words::DisplayWidth(line), width) << line;
     }
   }
+  // Not by what called them itself.
+  after.sites.erase({"app", "b"});
+  WrappedSite(&after, "b", 51, {"Load()  /src/load.cc:20", "Reload()  /src/main.cc:9"});
+  const auto further = CompareRuns(before, after, {});
+  EXPECT_THAT(RenderDiffText(*further, {}), HasSubstr("  on behalf of Reload()  src/main.cc:9\n"));
+  words::StringSink json;
+  RenderDiffJson(*further, SIZE_MAX, json);
+  const auto of_load = nlohmann::json::parse(json.text())["sites"];
+  EXPECT_EQ(of_load[1]["called_by"], "Reload()  /src/main.cc:9");
+  EXPECT_EQ(of_load[1]["called_by_depth"], 2);
   // By nothing but what is inside of them.
   after.sites.erase({"app", "b"});
   WrappedSite(&after, "b", 51, {"Load()  /src/load.cc:20", "main  /src/main.cc:1"});

@@ -358,7 +358,9 @@ TEST(TrendFormatsTest, TellSitesBelowAWrapperApart) {
   EXPECT_THAT(text, HasSubstr("by Parse()  src/load.cc:30\n"));
   words::StringSink json;
   RenderTrendJson(*trend, SIZE_MAX, json);
-  EXPECT_EQ(nlohmann::json::parse(json.text())["sites"][0]["called_by"], "Load()  /src/load.cc:20");
+  const auto site = nlohmann::json::parse(json.text())["sites"][0];
+  EXPECT_EQ(site["called_by"], "Load()  /src/load.cc:20");
+  EXPECT_EQ(site["called_by_depth"], 1);
   // Of an older history nothing else is known.
   for (Night& night : history.nights) {
     for (auto& [key, site] : night.run.sites) site.stack.clear();
