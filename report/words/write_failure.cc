@@ -21,6 +21,9 @@ absl::string_view CureOfFailure(uint64_t why, int error) {
       return "give the trace a shorter name: MEMTRACE_OUT, or --output of memtrace run";
     case EFBIG:
       return "raise RLIMIT_FSIZE: ulimit -f";
+    // Of EPERM this is not the cause: filters of system calls answer so.
+    case EACCES:
+      return "if the program became another user, start it as that user";
     default:
       return "";
   }

@@ -205,8 +205,8 @@ TEST(AnalyzerTest, AnEndThatCouldNotBeWrittenIsNoDeath) {
 // The process itself lacks nothing, and what is said of its own blocks stands.
 TEST(AnalyzerTest, ChildrenThatCouldNotCreateATraceAreTold) {
   format::StatusArea area = {};
-  const auto coverage_of = [&area](uint32_t count) {
-    area.untraced_children = {count, ENOSPC};
+  const auto coverage_of = [&area](uint32_t count, int error = ENOSPC) {
+    area.untraced_children = {count, error};
     TraceBuilder trace;
     trace.Status(area);
     trace.Thread(1).At(1000).Malloc(0x10010, 16).Flush();
@@ -226,6 +226,9 @@ TEST(AnalyzerTest, ChildrenThatCouldNotCreateATraceAreTold) {
   EXPECT_THAT(one.notes[0].text,
               testing::StartsWith(UntracedChildrenText(one) + "; what they did"));
   EXPECT_THAT(UntracedChildrenText(coverage_of(2)), testing::StartsWith("2 forked children could"));
+  EXPECT_EQ(UntracedChildrenText(coverage_of(1, EACCES)),
+            "1 forked child could not create a trace: Permission denied (if the program became "
+            "another user, start it as that user)");
   const Coverage none = coverage_of(0);
   EXPECT_EQ(UntracedChildrenText(none), "");
   EXPECT_THAT(none.notes, testing::IsEmpty());

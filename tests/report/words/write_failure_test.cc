@@ -24,11 +24,13 @@ TEST(WriteFailureTest, TellsTheCauseAndWhatHelps) {
             "--output of memtrace run)");
   EXPECT_EQ(Why(RecordingStop::kWriteFailed, EFBIG),
             "File too large (raise RLIMIT_FSIZE: ulimit -f)");
+  EXPECT_EQ(Why(RecordingStop::kWriteFailed, EACCES),
+            "Permission denied (if the program became another user, start it as that user)");
 }
 
 TEST(WriteFailureTest, WhereNothingIsKnownToHelpTellsTheCauseAlone) {
-  EXPECT_EQ(Why(RecordingStop::kOpenFailed, EACCES),
-            "the trace could not be opened: Permission denied");
+  EXPECT_EQ(Why(RecordingStop::kOpenFailed, EPERM),
+            "the trace could not be opened: Operation not permitted");
   EXPECT_EQ(Why(RecordingStop::kFileReplaced, 0), "another file had the place of the trace");
   EXPECT_EQ(WhyNotWritten(99, 0), "the reason is not known") << "of a later version";
 }
