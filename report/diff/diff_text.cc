@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "report/diff/diff_formats.h"
 #include "report/render/lines.h"
@@ -86,7 +87,8 @@ class DiffText {
     Lines lines(text_);
     for (const auto& [label, run] : {std::pair<const char*, const RunSummary*>{"Old", &old_},
                                      {"New", &new_}}) {
-      std::string line = absl::StrCat(style_.Name(run->command), ", ");
+      std::string line = absl::StrCat(
+          style_.Name(absl::StrReplaceAll(run->command, {{"\u2026", style_.ellipsis()}})), ", ");
       if (run->start_realtime_ns != 0)
         absl::StrAppend(&line, words::DateTime(run->start_realtime_ns), ", ");
       absl::StrAppend(&line, run->end, run->start_realtime_ns != 0 ? " after " : " of ",

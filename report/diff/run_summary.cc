@@ -18,7 +18,6 @@
 #include "report/tree/trace_set.h"
 #include "report/tree/tree_analysis.h"
 #include "report/tree/tree_view.h"
-#include "report/words/escape.h"
 #include "report/words/process_end.h"
 #include "report/words/shell_words.h"
 #include "symbolizer/symbolizer_process.h"
@@ -42,9 +41,9 @@ std::string EndOf(const ProcessInfo& process) {
 }
 
 std::string CommandText(const ProcessInfo& process) {
-  std::string text = words::ShellCommand(process.command);
-  if (text.empty()) text = process.executable;
-  return std::string(words::CutUtf8(text, kCommandKept));
+  std::vector<std::string> command = process.command;
+  if (command.empty() && !process.executable.empty()) command = {process.executable};
+  return words::ShellCommand(command, kCommandKept);
 }
 
 Measure MeasureOf(LeakKind kind) {

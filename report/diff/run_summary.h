@@ -67,7 +67,7 @@ struct RunSite {
 
 struct RunSummary {
   std::string name;          // file or directory, as the user wrote it
-  std::string command;       // of the first process
+  std::string command;       // of the first process, as one types it; "\u2026" where it is cut
   std::string end;           // "exit 0", "SIGSEGV", "at work", "cut", of the first process
   int64_t start_realtime_ns = 0;
   uint64_t duration_ns = 0;  // from the first start to the last end

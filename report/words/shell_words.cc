@@ -29,4 +29,27 @@ std::string ShellCommand(std::span<const std::string> words) {
   });
 }
 
+std::string ShellCommand(std::span<const std::string> words, size_t bytes) {
+  constexpr absl::string_view kMark = "\u2026";
+  std::string out = ShellCommand(words);
+  if (out.size() <= bytes) return out;
+  out.clear();
+  for (const std::string& whole : words) {
+    const absl::string_view blank = out.empty() ? "" : " ";
+    const size_t used = out.size() + blank.size();
+    const auto fits = [&](size_t more) { return used + more <= bytes; };
+    const std::string word = ShellWord(whole);
+    if (fits(word.size() + 1 + kMark.size())) {
+      absl::StrAppend(&out, blank, word);
+      continue;
+    }
+    absl::string_view part = CutUtf8(whole, bytes);
+    while (!part.empty() && !fits(ShellWord(part).size() + kMark.size())) {
+      part = CutUtf8(part, part.size() - 1);
+    }
+    return absl::StrCat(out, blank, part.empty() ? "" : ShellWord(part), kMark);
+  }
+  return out;
+}
+
 }  // namespace memtrace::report::words

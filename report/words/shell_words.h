@@ -6,6 +6,7 @@
 #ifndef MEMTRACE_REPORT_WORDS_SHELL_WORDS_H_
 #define MEMTRACE_REPORT_WORDS_SHELL_WORDS_H_
 
+#include <cstddef>
 #include <span>
 #include <string>
 
@@ -20,6 +21,9 @@ std::string ShellWord(absl::string_view text);
 std::string ShellFile(absl::string_view path);
 // Words, parted by blanks.
 std::string ShellCommand(std::span<const std::string> words);
+// The same in at most `bytes` bytes, no fewer than a mark needs: where it is cut stands "\u2026",
+// behind the quote that closes what is left of a word.
+std::string ShellCommand(std::span<const std::string> words, size_t bytes);
 
 }  // namespace memtrace::report::words
 

@@ -275,6 +275,18 @@ TEST(DiffTextTest, FitsItsWidthAndEscapesNames) {
   }
 }
 
+
+TEST(DiffTextTest, ACommandThatIsCutSaysSoInEveryTerminal) {
+  RunSummary run = MadeRun("a", 1, 10);
+  run.command = "./app 'two'\u2026";
+  render::TextOptions options;
+  options.style.width = 80;
+  EXPECT_THAT(RenderDiffText(*CompareRuns(run, run, {}), options), HasSubstr("./app 'two'..., 2025"));
+  options.style.utf8 = true;
+  EXPECT_THAT(RenderDiffText(*CompareRuns(run, run, {}), options),
+              HasSubstr("./app 'two'\u2026, 2025"));
+}
+
 // A report's duration is that of the whole process.
 TEST(DiffTextTest, SaysThatTheWorkAtTheExitIsInNoDuration) {
   RunSummary run = MadeRun("a", 1, 10);

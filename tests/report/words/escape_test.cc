@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "report/words/shell_words.h"
 
 namespace memtrace::report::words {
@@ -129,6 +131,24 @@ TEST(ShellWordTest, ACommandHasItsEmptyWordsToo) {
   EXPECT_EQ(ShellCommand(std::vector<std::string>{"redis-server", "--save", "", "--dir", "/t m p"}),
             "redis-server --save '' --dir '/t m p'");
   EXPECT_EQ(ShellCommand({}), "");
+}
+
+TEST(ShellWordTest, ACommandSaysWhereItIsCut) {
+  const std::vector<std::string> command = {"./app", "two words", "--last"};
+  EXPECT_EQ(ShellCommand(command, 24), "./app 'two words' --last") << "it has room";
+  EXPECT_EQ(ShellCommand(command, 23), "./app 'two words' --\u2026");
+  EXPECT_EQ(ShellCommand(command, 21), "./app 'two words' \u2026");
+  EXPECT_EQ(ShellCommand(command, 20), "./app 'two words'\u2026") << "nothing of the word has room";
+  EXPECT_EQ(ShellCommand(command, 16), "./app 'two w'\u2026");
+  // Neither a character nor an escape is cut.
+  const std::vector<std::string> strange = {"a\u00fc\u00fc", "\x1b\x1b\x1b"};
+  for (size_t bytes = 4; bytes < 40; ++bytes) {
+    const std::string cut = ShellCommand(strange, bytes);
+    EXPECT_LE(cut.size(), bytes);
+    EXPECT_EQ(EscapeControls(cut), cut);
+    EXPECT_EQ(std::count(cut.begin(), cut.end(), '\'') % 2, 0) << cut;
+    EXPECT_EQ(cut == ShellCommand(strange), !absl::EndsWith(cut, "\u2026")) << cut;
+  }
 }
 
 }  // namespace
