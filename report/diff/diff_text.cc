@@ -77,6 +77,16 @@ std::string Share(double old_value, double change) {
   return absl::StrFormat("%+.1f %%", percent);
 }
 
+// Of "function  file:line".
+Frame FrameOf(absl::string_view text) {
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(text, absl::MaxSplits("  ", 1));
+  Frame frame;
+  frame.function = std::string(parts.first);
+  frame.file = std::string(parts.second);  // with the line
+  return frame;
+}
+
 class DiffText {
  public:
   DiffText(const RunDiff& diff, const TextOptions& text)
@@ -257,10 +267,9 @@ class DiffText {
       absl::StrAppend(&out, "\n  ", rows[i]->fingerprint, "  ", site.allocator, "\n");
       const size_t frames = text_.full ? site.stack.size() : std::min(kFrames, site.stack.size());
       for (size_t f = 0; f < frames; ++f) {
-        const std::string frame = style_.Name(site.stack[f]);
         absl::StrAppend(
             &out, "    ",
-            text_.full ? frame : words::KeepEnd(frame, style_.width - 4, style_.ellipsis()), "\n");
+            FrameText("", FrameOf(site.stack[f]), style_.width - 4, text_, Ink::kPlain), "\n");
       }
       if (frames < site.stack.size()) {
         absl::StrAppend(
@@ -337,13 +346,9 @@ void AddCalledBy(const ToldApart& apart, const std::string& fingerprint, size_t 
                                  : width < 40 ? "  for "
                                  : is_next    ? "  called by "
                                               : "  on behalf of ";
-    const std::pair<absl::string_view, absl::string_view> parts =
-        absl::StrSplit(apart.called_by, absl::MaxSplits("  ", 1));
-    Frame frame;
-    frame.function = std::string(parts.first);
-    frame.file = std::string(parts.second);  // with the line
-    return absl::StrCat(text.style.Paint(Ink::kDim, by),
-                        FrameText("", frame, width - by.size(), text, Ink::kPlain));
+    return absl::StrCat(
+        text.style.Paint(Ink::kDim, by),
+        FrameText("", FrameOf(apart.called_by), width - by.size(), text, Ink::kPlain));
   });
 }
 

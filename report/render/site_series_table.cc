@@ -77,12 +77,9 @@ std::string SeriesText(const ReportView& view, const TextOptions& options) {
   text += only.Take();
   for (const Site* site : sites) {
     const std::string fingerprint = view.Fingerprint(site->stack, site->function);
-    std::string caller = CallerInSentence(view, site->stack, options);
-    if (!options.full) {
-      const size_t room = options.style.width - fingerprint.size() - 4;
-      caller = words::KeepBeginning(caller, room, options.style.ellipsis());
-    }
-    text += absl::StrCat("\n  ", caller, "  ", fingerprint, "\n");
+    const size_t room = options.style.width - fingerprint.size() - 4;
+    text += absl::StrCat("\n  ", CallerWithin(view, site->stack, room, options), "  ", fingerprint,
+                         "\n");
     TextTable table({{"until"}, {"live"}, {"blocks"}, {"allocated"}, {"allocations"}, {"frees"}},
                     "");
     for (const SeriesStep& step :

@@ -16,6 +16,7 @@ struct Part {
   std::string name;
   const ThreadSummary* thread = nullptr;
   std::vector<const Site*> sites = {};
+  const Frame* caller = nullptr;
   uint64_t most = 0;  // what it held at one time
 };
 
@@ -58,7 +59,7 @@ std::vector<Part> PartsOf(const ReportView& view, StackBy by) {
                                  ? FolderOf(frame, analysis.process.working_directory)
                                  : view.CallerText(group.stack);
     const auto [at, is_new] = index.try_emplace(name, parts.size());
-    if (is_new) parts.push_back({name});
+    if (is_new) parts.push_back({.name = name, .caller = by == StackBy::kSite ? frame : nullptr});
     std::vector<const Site*>& sites = parts[at->second].sites;
     sites.insert(sites.end(), group.sites.begin(), group.sites.end());
   }
@@ -134,7 +135,8 @@ StackedTimeline StackTimeline(const ReportView& view, StackBy by, size_t top) {
     series_of(parts[i]);
     for (size_t k = 0; k < intervals; ++k) timeline.other.live_bytes[k] -= series[k];
     timeline.series.push_back(
-        {parts[i].thread != nullptr ? ThreadText(*parts[i].thread) : parts[i].name, series});
+        {parts[i].thread != nullptr ? ThreadText(*parts[i].thread) : parts[i].name, series,
+         parts[i].caller});
   }
   timeline.others = parts.size() - std::min(top, parts.size());
   return timeline;

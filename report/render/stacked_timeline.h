@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "report/names/frame.h"
 #include "report/render/view.h"
 
 namespace memtrace::report::render {
@@ -21,6 +22,7 @@ struct StackedTimeline {
   struct Series {
     std::string name;
     std::vector<uint64_t> live_bytes;  // at the end of each interval; the last at the end of all
+    const Frame* caller = nullptr;  // of StackBy::kSite, as far as there is one
     uint64_t most() const;
   };
   uint64_t from_ns = 0, interval_ns = 0;

@@ -64,31 +64,31 @@ class GraphTextWriter {
     }
   }
   std::string Root(size_t root) const { return RootText(report_.roots(), root); }
-  // With its caller in `caller_width` columns.
-  std::string Block(uint32_t block, size_t caller_width = SIZE_MAX) const {
+  std::string Block(uint32_t block, absl::string_view caller) const {
     const leak::BlockSite& site = report_.SiteOf(block);
-    const std::string caller = style().Name(graph_.view().CallerText(site.stack));
     return absl::StrFormat("0x%x, %s, %s in %s", report_.graph().blocks().start(block),
                            words::ExactBytes(report_.graph().blocks().bytes(block)),
-                           AllocationName(graph_.view(), site.stack, site.function),
-                           caller.empty()
-                               ? "[no stack]"
-                               : words::KeepBeginning(caller, caller_width, style().ellipsis()));
+                           AllocationName(graph_.view(), site.stack, site.function), caller);
   }
   // A block with what is said of it; the name of its caller is what is shortened.
   void BlockLine(size_t indent, absl::string_view before, uint32_t block,
-                 absl::string_view behind) {
-    constexpr size_t kLeast = 16;
+                 absl::string_view behind, Ink ink = Ink::kPlain) {
+    constexpr size_t kLeast = 24;
     const size_t used = indent + kHanging + words::DisplayWidth(before) +
-                        words::DisplayWidth(Block(block, 0)) + words::DisplayWidth(behind);
+                        words::DisplayWidth(Block(block, "")) + words::DisplayWidth(behind);
     const size_t room = std::max(kLeast, style().width - std::min(style().width, used));
-    Wrap(indent,
-         absl::StrCat(before, Block(block, options_.full ? SIZE_MAX : room), behind));
+    const std::string caller =
+        CallerWithin(graph_.view(), report_.SiteOf(block).stack, room, options_);
+    Wrap(indent, absl::StrCat(before, Block(block, caller), behind), ink);
   }
   std::string Node(uint32_t node) const {
-    return report_.nodes().IsBlock(node)
-               ? absl::StrCat("block ", Block(report_.nodes().BlockOf(node)))
-               : RootGroupText(report_.roots(), node - report_.nodes().NodeOfGroup(0));
+    if (!report_.nodes().IsBlock(node)) {
+      return RootGroupText(report_.roots(), node - report_.nodes().NodeOfGroup(0));
+    }
+    const uint32_t block = report_.nodes().BlockOf(node);
+    return absl::StrCat(
+        "block ",
+        Block(block, CallerInSentence(graph_.view(), report_.SiteOf(block).stack, options_)));
   }
   void Chain(uint32_t block);
   void Step(const KeepPaths::Step& step, bool is_first);
@@ -146,11 +146,10 @@ void GraphTextWriter::Summary(const leak::HeapSummary& summary) {
 void GraphTextWriter::Step(const KeepPaths::Step& step, bool is_first) {
   std::string how = is_first ? "to " : absl::StrFormat("+%d to ", step.offset);
   if (step.how != leak::Pointer::kStart) absl::StrAppend(&how, "the inside of ");
-  std::string text = absl::StrCat(how, Block(step.block));
-  if (step.how != leak::Pointer::kStart && step.how != leak::Pointer::kInterior) {
-    absl::StrAppend(&text, " (", PointerName(step.how), ")");
-  }
-  Line(6, text);
+  const bool by_heuristic =
+      step.how != leak::Pointer::kStart && step.how != leak::Pointer::kInterior;
+  BlockLine(6, how, step.block,
+            by_heuristic ? absl::StrCat(" (", PointerName(step.how), ")") : "");
 }
 
 void GraphTextWriter::Chain(uint32_t block) {
@@ -159,7 +158,7 @@ void GraphTextWriter::Chain(uint32_t block) {
   if (root != KeepPaths::kNone) {
     Wrap(4, Root(root), Ink::kStrong);
   } else {
-    Line(4, absl::StrCat("lost: ", Block(chain.front().block)), Ink::kStrong);
+    BlockLine(4, "lost: ", chain.front().block, "", Ink::kStrong);
   }
   // The block that a lost chain begins at has been named.
   const size_t first = root == KeepPaths::kNone ? 1 : 0;

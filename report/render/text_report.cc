@@ -33,6 +33,19 @@ bool MakeRelative(absl::string_view directory, std::string* place) {
   return true;
 }
 
+// As seen from `directory` if it is below, else its last two components: where a build was says
+// little.
+std::string ShownPlace(absl::string_view directory, const Frame& frame,
+                       const TextOptions& options) {
+  std::string place = PlaceText(frame);
+  if (MakeRelative(directory, &place) || options.full) return place;
+  return std::string(LastComponents(place, 2));
+}
+
+size_t SentenceRoom(const TextOptions& options) {
+  return 3 * (options.style.width - Lines::kIndent);
+}
+
 std::string GrowthAndPhases(const ReportView& view, const TextOptions& options) {
   return absl::StrCat(GrowthText(view, options), TimelineByText(view, options),
                       PhasesText(view, options));
@@ -105,10 +118,7 @@ std::string FrameText(absl::string_view directory, const Frame& frame, size_t wi
                       const TextOptions& options, Ink name_ink) {
   const Style& style = options.style;
   const std::string whole = FrameName(frame);
-  std::string place = PlaceText(frame);
-  if (!MakeRelative(directory, &place) && !options.full) {
-    place = std::string(LastComponents(place, 2));  // where a build was says little
-  }
+  const std::string place = ShownPlace(directory, frame, options);
   const Ink place_ink = frame.role == FrameRole::kProject && !frame.file.empty() ? Ink::kPlace
                                                                                   : Ink::kDim;
   const auto join = [&](absl::string_view name, absl::string_view at) {
@@ -149,24 +159,44 @@ std::string CallerCell(const ReportView& view, StackId stack, size_t width,
   return FrameText(view, *frame, width, options, Ink::kPlain);
 }
 
+std::string NameWithin(absl::string_view function, absl::string_view place, size_t width,
+                       const TextOptions& options) {
+  const Style& style = options.style;
+  const auto join = [](absl::string_view name, absl::string_view at) {
+    return absl::StrCat(name, at.empty() ? "" : " ", at);
+  };
+  const std::string name = style.Name(function);
+  for (const absl::string_view at : {place, LastComponents(place, 2), FileNameOf(place)}) {
+    std::string whole = join(name, style.Name(at));
+    if (options.full || words::FitsWidth(whole, width)) return whole;
+  }
+  // The place keeps its end with the line, and has what a short function leaves to it.
+  const size_t left = width - std::min(width, words::DisplayWidth(name) + 1);
+  const std::string end = words::KeepEnd(style.Name(FileNameOf(place)),
+                                         std::max(width / 2, left), style.ellipsis());
+  const size_t taken = end.empty() ? 0 : words::DisplayWidth(end) + 1;
+  return join(ShortName(function, width - std::min(width, taken), style), end);
+}
+
+std::string CallerWithin(const ReportView& view, StackId stack, size_t width,
+                         const TextOptions& options) {
+  const Frame* const frame = view.Caller(stack);
+  if (frame == nullptr) {
+    return words::KeepBeginning(options.style.Name(view.CallerText(stack)), width,
+                                options.style.ellipsis());
+  }
+  return NameWithin(FrameName(*frame),
+                    ShownPlace(view.analysis().process.working_directory, *frame, options), width,
+                    options);
+}
+
 std::string NameInSentence(absl::string_view function, absl::string_view place,
                            const TextOptions& options) {
-  const std::string whole =
-      options.style.Name(absl::StrCat(function, place.empty() ? "" : " ", place));
-  const size_t room = 3 * (options.style.width - Lines::kIndent);
-  if (options.full || words::FitsWidth(whole, room)) return whole;
-  const std::string end =
-      words::KeepEnd(options.style.Name(FileNameOf(place)), room / 2, options.style.ellipsis());
-  return absl::StrCat(ShortName(function, room - words::DisplayWidth(end) - 1, options.style),
-                      end.empty() ? "" : " ", end);
+  return NameWithin(function, place, SentenceRoom(options), options);
 }
 
 std::string CallerInSentence(const ReportView& view, StackId stack, const TextOptions& options) {
-  const Frame* const frame = view.Caller(stack);
-  if (frame == nullptr) return options.style.Name(view.CallerText(stack));
-  std::string place = PlaceText(*frame);
-  MakeRelative(view.analysis().process.working_directory, &place);
-  return NameInSentence(FrameName(*frame), place, options);
+  return CallerWithin(view, stack, SentenceRoom(options), options);
 }
 
 std::string AllocationName(const ReportView& view, StackId stack,

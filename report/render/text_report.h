@@ -109,8 +109,14 @@ std::string StackText(const ReportView& view, StackId stack, size_t indent,
 // The caller of a stack in a table; "[no stack]" where there is none.
 std::string CallerCell(const ReportView& view, StackId stack, size_t width,
                        const TextOptions& options);
-// A function and its place within a sentence, which is wrapped: no more than three lines of it. And
-// the caller's of a stack.
+// "function place" in at most `width` columns, or uncut with `options.full`: folders of the place
+// go first, then parts of the function; what stays is the file's end with the line. And the
+// caller's of a stack.
+std::string NameWithin(absl::string_view function, absl::string_view place, size_t width,
+                       const TextOptions& options);
+std::string CallerWithin(const ReportView& view, StackId stack, size_t width,
+                         const TextOptions& options);
+// The same within a sentence, which is wrapped: no more than three lines of it.
 std::string NameInSentence(absl::string_view function, absl::string_view place,
                            const TextOptions& options);
 std::string CallerInSentence(const ReportView& view, StackId stack, const TextOptions& options);

@@ -1,6 +1,8 @@
 // The heap over time by what the user asked for: a line for each part, all of one scale.
 
 #include <algorithm>
+#include <functional>
+#include <string>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -32,7 +34,17 @@ std::string TimelineByText(const ReportView& view, const TextOptions& options) {
   TextTable table(
       {{"most"}, {"at the end"}},
       absl::StrCat("from ", words::Duration(timeline.from_ns), " to ", words::Duration(end)));
-  const auto add = [&](const StackedTimeline::Series& series, const std::string& name) {
+  const auto name_in = [&](const StackedTimeline::Series& series, size_t width) {
+    if (series.caller != nullptr) {
+      return FrameText(view, *series.caller, width, options, Ink::kPlain);
+    }
+    // What tells two folders apart is at their end.
+    const auto keep =
+        options.timeline_by == StackBy::kFolder ? words::KeepEnd : words::KeepBeginning;
+    return keep(style.Name(series.name), width, style.ellipsis());
+  };
+  const auto add = [&](const StackedTimeline::Series& series,
+                       const std::function<std::string(size_t width)>& name) {
     std::vector<Sample> samples;
     for (size_t i = 0; i < series.live_bytes.size(); ++i) {
       samples.push_back({std::min(timeline.from_ns + (i + 1) * timeline.interval_ns, axis.to_ns),
@@ -44,15 +56,17 @@ std::string TimelineByText(const ReportView& view, const TextOptions& options) {
                  [&style, line, name](size_t width) {
                    const size_t used = words::DisplayWidth(line) + 2;
                    return absl::StrCat(style.Paint(Ink::kPlot, line), "  ",
-                                       words::KeepBeginning(name, width > used ? width - used : 0,
-                                                            style.ellipsis()));
+                                       name(width > used ? width - used : 0));
                  });
   };
   for (const StackedTimeline::Series& series : timeline.series) {
-    add(series, style.Name(series.name));
+    add(series, [&name_in, &series](size_t width) { return name_in(series, width); });
   }
   if (timeline.others > 0) {
-    add(timeline.other, absl::StrCat(words::Count(timeline.others), " others"));
+    add(timeline.other, [&](size_t width) {
+      return words::KeepBeginning(absl::StrCat(words::Count(timeline.others), " others"), width,
+                                  style.ellipsis());
+    });
   }
   // What comes and goes within an interval is not in it, so that "most" may be less than the peak.
   return absl::StrCat(

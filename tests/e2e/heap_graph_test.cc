@@ -136,6 +136,23 @@ TEST_F(HeapGraphTest, WhereAWordIsIsSaidInANarrowTerminalToo) {
   }
 }
 
+// The path is what a narrow line has no room for.
+TEST_F(HeapGraphTest, TheFileAndLineOfABlockAreSaidInANarrowTerminalToo) {
+  const std::vector<std::string>& ring = Addresses("ring");
+  const std::string address = std::min(ring.at(0), ring.at(1));  // the one that is definitely lost
+  for (const char* const question : {"--why", "--who-points-at"}) {
+    for (const char* const width : {"60", "80"}) {
+      std::istringstream lines(ReportText(trace_, {"--width", width, question, address}));
+      std::string text;
+      for (std::string line; std::getline(lines, line);) {
+        text += line.substr(std::min(line.find_first_not_of(' '), line.size())) + " ";
+      }
+      EXPECT_THAT(text, testing::ContainsRegex("malloc in MakeRing [^/ ]*c:[0-9]+[, ]"))
+          << question << " " << width;
+    }
+  }
+}
+
 TEST_F(HeapGraphTest, ARegisterIsNamed) {
   const Json root = OnlyKeeper(Why(Address("in_register"))).at("root");
   EXPECT_EQ(root.at("root"), "register");

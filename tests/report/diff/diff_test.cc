@@ -275,6 +275,21 @@ TEST(DiffTextTest, FitsItsWidthAndEscapesNames) {
   }
 }
 
+// Two runs may have run in two directories.
+TEST(DiffTextTest, TheStackOfANewSiteHasTheLastTwoPartsOfItsPlaces) {
+  RunSummary before = MadeRun("old.mtr", 1, 10), after = MadeRun("new.mtr", 1, 10);
+  Site(&after, "1", 100).stack = {
+      absl::StrCat("Make(", std::string(90, 'x'), ")  /build/src/make.cc:7"),
+      "main  /build/src/main.cc:1", "_start", "call  libc.so.6"};
+  const auto diff = CompareRuns(before, after, {});
+  render::TextOptions options;
+  options.style.width = 80;
+  EXPECT_THAT(RenderDiffText(*diff, options),
+              HasSubstr("  malloc\n    Make  make.cc:7\n    main  src/main.cc:1\n    _start\n"
+                        "    call  libc.so.6\n"));
+  options.full = true;
+  EXPECT_THAT(RenderDiffText(*diff, options), HasSubstr("\n    main  /build/src/main.cc:1\n"));
+}
 
 TEST(DiffTextTest, ACommandThatIsCutSaysSoInEveryTerminal) {
   RunSummary run = MadeRun("a", 1, 10);

@@ -121,6 +121,30 @@ TEST_F(SeriesTest, TextNamesFilesFromWhereTheProgramRan) {
   EXPECT_THAT(Text(80), HasSubstr("\n  Late() src/l.cc:4  "));
 }
 
+// Of a place that is far away the path is cut, and not the file with the line.
+TEST_F(SeriesTest, TextKeepsTheEndOfAPlace) {
+  const std::string far = "/tmp/python-build.20260509073455.222/Python-3.13.1/Objects/listobject.c";
+  Site& site = made_up_.AddSite(made_up_.Stack({{"list_resize", far, 79}}), 1, 900, 1);
+  site.peak_bytes = site.bytes_at_peak = 900;
+  site.series = {{.interval = 9, .allocations = 1, .live_blocks = 1, .live_bytes = 900, .bytes_allocated = 900}};
+  EXPECT_THAT(Text(80), HasSubstr("\n  list_resize Objects/listobject.c:79  "));
+  EXPECT_THAT(Text(60), HasSubstr("\n  list_resize Objects/listobject.c:79  "));
+  TextOptions options;
+  options.style.width = 80;
+  options.timeline_by = StackBy::kSite;
+  EXPECT_THAT(TimelineByText(made_up_.View(), options),
+              HasSubstr("  list_resize  listobject.c:79\n"));
+  options.style.width = 100;
+  EXPECT_THAT(TimelineByText(made_up_.View(), options),
+              HasSubstr("  list_resize  Objects/listobject.c:79\n"));
+  options.timeline_by = StackBy::kFolder;
+  options.style.width = 80;
+  EXPECT_THAT(TimelineByText(made_up_.View(), options), HasSubstr("/Python-3.13.1/Objects\n"));
+  EXPECT_EQ(StackTimeline(made_up_.View(), StackBy::kSite, 1).series[0].name,
+            absl::StrCat("list_resize ", far, ":79"))
+      << "in data nothing is cut";
+}
+
 TEST_F(SeriesTest, TextFitsTheTerminal) {
   made_up_.AddSite(made_up_.Stack({{std::string(300, 'x') + "()", "/a/" + std::string(200, 'y'), 1}}),
                    1, 8, 1);

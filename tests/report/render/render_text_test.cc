@@ -171,6 +171,33 @@ TEST(TextReportTest, ANameInASentenceTakesThreeLinesAtMost) {
   EXPECT_EQ(NameInSentence(function, "", options), function);
 }
 
+// Where a build was says little, and a line without its file nothing.
+TEST(TextReportTest, ACallerInASentenceIsShownFromWhereTheProgramRanOrByTwoParts) {
+  MadeUp trace;
+  const StackId below = trace.Stack({{"Load()", "/work/src/load.c", 12}});
+  const StackId elsewhere = trace.Stack({{"Leak()", "/builds/of/old/ex/leaks.c", 30}});
+  for (const StackId stack : {below, elsewhere}) trace.AddSite(stack, 1, 8, 1);
+  const auto view = trace.View();
+  TextOptions options = Options(80, false);
+  EXPECT_EQ(CallerInSentence(view, below, options), "Load() src/load.c:12");
+  EXPECT_EQ(CallerInSentence(view, elsewhere, options), "Leak() ex/leaks.c:30");
+  EXPECT_EQ(CallerWithin(view, elsewhere, 17, options), "Leak() leaks.c:30");
+  EXPECT_EQ(CallerWithin(view, elsewhere, 16, options), "Leak() ...s.c:30");
+  EXPECT_EQ(CallerWithin(view, elsewhere, 0, options), "");
+  EXPECT_EQ(CallerWithin(view, {}, 7, options), "[no ...");
+  options.full = true;
+  EXPECT_EQ(CallerWithin(view, below, 10, options), "Load() src/load.c:12");
+  EXPECT_EQ(CallerWithin(view, elsewhere, 10, options), "Leak() /builds/of/old/ex/leaks.c:30");
+}
+
+TEST(TextReportTest, AShortFunctionLeavesItsRoomToThePlace) {
+  const TextOptions options = Options(80, false);
+  EXPECT_EQ(NameWithin("make_node", "src/a_rather_long_source_name.c:2", 23, options),
+            "make_node ...e_name.c:2");
+  EXPECT_EQ(NameWithin("a::Long::scope_of_a_method(int)", "src/method.cc:127", 40, options),
+            "a::Long::scope_of_a_method method.cc:127");
+}
+
 TEST(TextReportTest, FullShowsEveryFrame) {
   MadeUp trace;
   FillBusy(trace);
