@@ -109,6 +109,20 @@ TEST(GateTextTest, WhatTheRuntimeKeepsIsToldOnceByName) {
               HasSubstr("suppressed: 20 bytes in 2 blocks  runtime: environment\n"));
 }
 
+// As notes are: whoever looks for it in the file needs the name.
+TEST_F(FormatsTest, NamesOfSuppressionsAreWhole) {
+  const std::string used = "a_suppression_with_a_long_name_" + std::string(80, 'u');
+  const std::string unused = std::string(90, 'n');
+  ASSERT_TRUE(gate.suppressions.Add(absl::StrCat("{\n ", used, "\n Memcheck:Leak\n fun:malloc\n fun:Maybe\n}\n",
+                                                 "{\n ", unused, "\n Memcheck:Leak\n fun:no\n}\n"),
+                                    "a.supp").ok());
+  gate.suppressions.ForgetMatches();
+  gate.Judge();
+  const std::string text = RenderGateText(gate.Report());
+  EXPECT_THAT(text, HasSubstr(absl::StrCat("suppressed: 5 bytes in 1 block  ", used, "  a.supp:")));
+  EXPECT_THAT(text, HasSubstr(absl::StrCat("unused suppression: ", unused, "  a.supp:")));
+}
+
 TEST_F(FormatsTest, TextSaysTheVerdictFirstAndFits) {
   const std::string text = RenderGateText(gate.Report());
   EXPECT_THAT(text, StartsWith("memtrace check: FAILED: 2 leaks that the baseline does not allow, "
