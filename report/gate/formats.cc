@@ -11,6 +11,7 @@
 #include "report/leak/leak_kinds.h"
 #include "report/leak/leak_scans.h"
 #include "report/names/frames_filter.h"
+#include "report/render/free_errors.h"
 #include "report/render/text_report.h"
 #include "report/words/units.h"
 
@@ -23,13 +24,14 @@ constexpr std::pair<GateFormat, absl::string_view> kFormats[] = {
 };
 
 // "Load(int)  src/load.c:7": files below one of the roots are named from there.
-std::string FrameLine(const Frame& frame, const std::vector<std::string>& roots) {
+std::string FrameLine(const Frame& frame, const std::vector<std::string>& roots,
+                      absl::string_view gap = "  ") {
   const std::string below = BelowRoots(roots, frame);
   std::string place = render::PlaceText(frame);
   if (!below.empty()) {
     place = frame.line == 0 ? below : absl::StrCat(below, ":", frame.line);
   }
-  return absl::StrCat(render::FrameName(frame), place.empty() ? "" : "  ", place);
+  return absl::StrCat(render::FrameName(frame), place.empty() ? "" : gap, place);
 }
 
 // "./src/load.c", which -ffile-prefix-map=DIR=. makes: repositories have no such name.
@@ -95,9 +97,32 @@ SourcePlace PlaceOf(const GateReport& report, const GateExcess& excess) {
   return {};
 }
 
-std::string ExcessSentence(const GateExcess& excess) {
-  return absl::StrCat(excess.program, " ", ExcessText(excess), excess.details.empty() ? "" : ": ",
-                      absl::StrJoin(excess.details, "; "));
+std::string ExcessSentence(const GateReport& report, const GateExcess& excess) {
+  return absl::StrCat(excess.program, ": ", ExcessText(excess), excess.frees.empty() ? "" : ": ",
+                      absl::StrJoin(FreePlaces(report, excess), "; "));
+}
+
+std::vector<std::string> FreePlaces(const GateReport& report, const GateExcess& excess) {
+  const std::vector<std::string> roots = RootsOf(report, excess.working_directory);
+  const auto at = [&](const std::string& what, StackId stack) {
+    if (!stack) return what;
+    const Frame* const caller = report.names->Caller(stack);
+    return absl::StrCat(what, " at ",
+                        caller != nullptr ? FrameLine(*caller, roots, " ") : "[no stack]");
+  };
+  std::vector<std::string> places;
+  for (const WrongFree& one : excess.frees) {
+    places.push_back(absl::StrCat(
+        at(one.allocator, one.from), ", ", at(one.called, one.to),
+        one.times > 1 ? absl::StrCat(", ", words::Count(one.times), " times") : ""));
+  }
+  return places;
+}
+
+std::string HowToSeeFrees(const GateExcess& excess) {
+  const bool all_known =
+      std::ranges::all_of(excess.frees, [](const WrongFree& one) { return bool{one.to}; });
+  return all_known ? "" : std::string(render::kFreeStacksHint);
 }
 
 std::string Processes(uint64_t count) {

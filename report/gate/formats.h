@@ -53,8 +53,13 @@ SourcePlace PlaceOf(const GateReport& report, const GateLeak& leak);
 // Of wrong frees the same of the first that has such a frame: where it was freed, else where it
 // was allocated. Other limits have no place.
 SourcePlace PlaceOf(const GateReport& report, const GateExcess& excess);
-// "app 1 invalid free, at most 0: malloc at f() a.c:2, free at g() a.c:9".
-std::string ExcessSentence(const GateExcess& excess);
+// "app: 1 invalid free, at most 0: malloc at f() a.c:2, free at g() a.c:9".
+std::string ExcessSentence(const GateReport& report, const GateExcess& excess);
+// "operator new at f() a.cc:3, free at g() a.cc:9, 3 times" of each of its frees; places are named
+// as those of leaks are.
+std::vector<std::string> FreePlaces(const GateReport& report, const GateExcess& excess);
+// How to learn where it was freed, as far as that is not known; else empty.
+std::string HowToSeeFrees(const GateExcess& excess);
 // "definitely lost: 256 bytes in 1 block, allocated by calloc in LeakOneTable", and ", on behalf of "
 // `from`, if there is one.
 std::string LeakSentence(const GateReport& report, const GateLeak& leak,

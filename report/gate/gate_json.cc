@@ -59,7 +59,7 @@ Json EntryJson(const BaselineEntry& entry) {
           {"caller", entry.caller}};
 }
 
-Json ExcessJson(const GateExcess& excess) {
+Json ExcessJson(const GateReport& report, const GateExcess& excess) {
   Json json = {{"limit", std::string(ExcessName(excess.what))},
                {"most", excess.limit},
                {"value", excess.value},
@@ -68,7 +68,7 @@ Json ExcessJson(const GateExcess& excess) {
                {"pid", excess.pid},
                {"processes", excess.processes}};
   if (!excess.phases.empty()) json["phases"] = excess.phases;
-  if (!excess.details.empty()) json["places"] = excess.details;
+  if (!excess.frees.empty()) json["places"] = FreePlaces(report, excess);
   return json;
 }
 
@@ -112,7 +112,9 @@ std::string RenderGateJson(const GateReport& report) {
   json["missing_evidence"] = MissingParts(result);
   json["notes"] = result.notes;
   json["limits"] = Json::array();
-  for (const GateExcess& excess : result.excesses) json["limits"].push_back(ExcessJson(excess));
+  for (const GateExcess& excess : result.excesses) {
+    json["limits"].push_back(ExcessJson(report, excess));
+  }
   json["leaks"] = Json::array();
   for (const GateLeak& leak : result.leaks) json["leaks"].push_back(LeakJson(report, leak));
   json["baseline"] = report.baseline.empty() ? Json() : Json(report.baseline);
@@ -160,7 +162,7 @@ std::string RenderGateGitlab(const GateReport& report) {
   for (const GateExcess& excess : report.result->excesses) {
     const std::string name(ExcessName(excess.what));
     const SourcePlace place = PlaceOf(report, excess);
-    json.push_back({{"description", ExcessSentence(excess)},
+    json.push_back({{"description", ExcessSentence(report, excess)},
                     {"check_name", "memtrace/limit-" + name},
                     {"fingerprint", "limit-" + name + "-" + excess.phases + "-" + excess.program},
                     {"severity", "major"},

@@ -95,10 +95,13 @@ class Suite {
                               absl::StrJoin(StackLines(report, *leak), "\n  ")));
     }
     for (const GateExcess* excess : program.excesses) {
+      std::vector<std::string> lines = FreePlaces(report, *excess);
+      lines.insert(lines.begin(), ExcessText(*excess));
+      if (std::string how = HowToSeeFrees(*excess); !how.empty()) lines.push_back(std::move(how));
+      lines.push_back(excess->file);
       AddProblem(add(CaseName(*excess)), "failure",
                  absl::StrCat("memtrace.limit-", ExcessName(excess->what)), ExcessText(*excess),
-                 absl::StrCat(ExcessText(*excess), "\n", absl::StrJoin(excess->details, "\n"),
-                              excess->details.empty() ? "" : "\n", excess->file));
+                 absl::StrJoin(lines, "\n"));
     }
     if (!program.accepted.empty()) {
       SetText(cases.front().append_child("system-out"), absl::StrJoin(program.accepted, "\n"));

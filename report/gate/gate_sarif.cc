@@ -184,7 +184,7 @@ std::string RenderGateSarif(const GateReport& report) {
         {{"ruleId", kRules[rule].id},
          {"ruleIndex", rule},
          {"level", "error"},
-         {"message", {{"text", absl::StrCat(ExcessSentence(excess), ".")}}},
+         {"message", {{"text", absl::StrCat(ExcessSentence(report, excess), ".")}}},
          {"locations",
           Json::array({{{"physicalLocation", PhysicalLocation(place.path.empty() ? excess.program
                                                                                  : place.path,

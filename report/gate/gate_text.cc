@@ -69,19 +69,37 @@ class Text {
 
   void Evidence() {
     List("no evidence", report_.full ? MissingParts(result_) : MissingPartsInBrief(result_));
-    if (result_.missing_evidence.empty() || result_.policy.missing_evidence_fails) return;
+    if (result_.missing_evidence.empty()) return;
+    if (result_.policy.missing_evidence_fails) {
+      if (IsOfProcessesAlone()) {
+        Line("(if that is meant, as in death tests: --missing-evidence report does not fail)");
+      }
+      return;
+    }
     Line(result_.usable == 0
              ? "(--missing-evidence report: this would not fail, but no process proves anything)"
              : "(--missing-evidence report: this does not fail)");
   }
 
+  // What is missing is how processes ended or what their traces lack, and all that fails.
+  bool IsOfProcessesAlone() const {
+    return result_.usable > 0 && result_.outcome == GateResult::Outcome::kNoEvidence &&
+           std::ranges::all_of(result_.missing_evidence,
+                               [](const MissingPart& part) { return !part.program.empty(); });
+  }
+
   void Limits() {
     std::vector<std::string> items;
+    std::string how;
     for (const GateExcess& excess : result_.excesses) {
-      items.push_back(absl::StrCat(excess.program, " ", ExcessText(excess), "  ", excess.file));
-      for (const std::string& detail : excess.details) items.push_back(absl::StrCat("  ", detail));
+      items.push_back(absl::StrCat(excess.program, ": ", ExcessText(excess), "  ", excess.file));
+      for (const std::string& place : FreePlaces(report_, excess)) {
+        items.push_back(absl::StrCat("  ", place));
+      }
+      if (how.empty()) how = HowToSeeFrees(excess);
     }
     List("limit", items);
+    for (const std::string& line : words::Wrapped(how, report_.style.width)) Line(line);
   }
 
   void Leaks() {

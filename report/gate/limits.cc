@@ -125,7 +125,7 @@ class Finder {
       ForEach(limit, limits, [&](size_t i, const GateProcess& process) {
         const WrongFrees::Kind& frees = frees_of(i);
         if (!worst.Add(process, frees.times)) return;
-        worst.excess().details = frees.places;
+        worst.excess().frees = frees.places;
         worst.excess().stacks = frees.stacks;
       });
       worst.AddTo(out_);

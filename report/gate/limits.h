@@ -31,7 +31,7 @@ struct GateExcess {
   uint64_t limit = 0, value = 0;
   uint64_t processes = 0;     // how many are beyond it
   std::string phases;         // kGrowth: "warm..done"
-  std::vector<std::string> details;  // of frees: where, those that came most often first
+  std::vector<WrongFree> frees;      // where, those that came most often first
   std::vector<StackId> stacks;       // of these, in that order
   std::string working_directory;     // of that process
 };

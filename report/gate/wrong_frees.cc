@@ -1,23 +1,18 @@
 #include "report/gate/wrong_frees.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "report/render/free_errors.h"
 #include "report/render/mismatches.h"
 #include "report/render/text_report.h"
 #include "report/suppress/memcheck_stack.h"
-#include "report/words/units.h"
 #include "symbolizer/demangle.h"
 
 namespace memtrace::report::gate {
 namespace {
 
 constexpr size_t kMostPlaces = 5;
-
-std::string At(const render::ReportView& names, absl::string_view what, StackId stack) {
-  return stack ? absl::StrCat(what, " at ", names.CallerText(stack)) : std::string(what);
-}
 
 }  // namespace
 
@@ -51,9 +46,11 @@ WrongFrees::WrongFrees(const GateInput& input, const render::ReportView& names,
         one->invalid ? processes_[one->process].invalid : processes_[one->process].mismatched;
     kind.times += ends.times;
     if (kind.places.size() == kMostPlaces) continue;
-    kind.places.push_back(absl::StrCat(
-        At(names, allocator, ends.from), ", ", At(names, symbolizer::Demangle(called), ends.to),
-        ends.times > 1 ? absl::StrCat(", ", words::Count(ends.times), " times") : ""));
+    kind.places.push_back({.allocator = std::move(allocator),
+                           .called = symbolizer::Demangle(called),
+                           .from = ends.from,
+                           .to = ends.to,
+                           .times = ends.times});
     for (const StackId stack : {ends.to, ends.from}) {
       if (stack) kind.stacks.push_back(stack);
     }

@@ -16,13 +16,18 @@
 
 namespace memtrace::report::gate {
 
+// Blocks of one stack that ended wrongly at another.
+struct WrongFree {
+  std::string allocator, called;  // "operator new", "operator delete(void*)"
+  StackId from, to;               // of the allocation and the free, as far as they are known
+  uint64_t times = 0;
+};
+
 class WrongFrees {
  public:
   struct Kind {
     uint64_t times = 0;
-    // "operator new at f() a.cc:3, free at g() a.cc:9, 3 times": those that came most often first,
-    // no more than are read.
-    std::vector<std::string> places;
+    std::vector<WrongFree> places;  // those that came most often first, no more than are read
     // Of these: the stack of each free, then that of the allocation, as far as there are such.
     std::vector<StackId> stacks;
   };

@@ -33,6 +33,10 @@ struct FreeError {
   std::string called;
 };
 
+// For whoever wants to know where it was.
+inline constexpr absl::string_view kFreeStacksHint =
+    "Where they were freed is recorded by memtrace run --free-stacks (MEMTRACE_FREE_STACKS=on).";
+
 absl::string_view Phrase(
     FreeError::Kind kind);  // memcheck's, "Mismatched free() / delete / delete []"
 absl::string_view XmlKind(FreeError::Kind kind);  // "MismatchedFree"

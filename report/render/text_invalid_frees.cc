@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "report/analysis/invalid_frees.h"
+#include "report/render/free_errors.h"
 #include "report/render/text_report.h"
 #include "report/words/units.h"
 
@@ -103,8 +104,7 @@ std::string InvalidFreesText(const ReportView& view, const TextOptions& options)
   }
   absl::StrAppend(&out, MoreLine(options, frees.stories.size(), shown, "kind of them"));
   if (view.analysis().frees_with_stack == 0) {
-    absl::StrAppend(&out, Sentence(options, "Where they were freed is recorded by memtrace run "
-                                            "--free-stacks (MEMTRACE_FREE_STACKS=on).", Ink::kDim));
+    absl::StrAppend(&out, Sentence(options, kFreeStacksHint, Ink::kDim));
   }
   if (!InvalidFreesAreCertain(view.analysis())) {
     absl::StrAppend(&out, Sentence(options,

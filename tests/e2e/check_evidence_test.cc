@@ -78,7 +78,7 @@ int main(void) {
   for (const std::string& file : {trace, packed}) {
     const Result check = Check({"--fail-on", "none", file});
     EXPECT_EQ(check.exit_status, 1) << check.out;
-    EXPECT_THAT(check.out, HasSubstr("app 1 invalid free, at most 0"));
+    EXPECT_THAT(check.out, HasSubstr("app: 1 invalid free, at most 0"));
     EXPECT_THAT(ReportText(file), Not(HasSubstr("incomplete")));
   }
 }

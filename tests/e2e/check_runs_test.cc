@@ -62,7 +62,7 @@ TEST(CheckRunsTest, OfAProgramThatDidNotRunNoStatusIsTheProgramsOwn) {
   EXPECT_EQ(no_directory.exit_status, 2);
   EXPECT_THAT(no_directory.err, HasSubstr("--traces: /dev/null: "));
   const Result limit = Check({"--run", "--max-peak", "1", "--", ExamplePath("leaks")});
-  EXPECT_THAT(limit.out, HasSubstr("limit: leaks peak of "));
+  EXPECT_THAT(limit.out, HasSubstr("limit: leaks: peak of "));
   EXPECT_THAT(limit.out, Not(HasSubstr("/memtrace-check."))) << "a directory that is gone";
 }
 
@@ -76,7 +76,7 @@ TEST(CheckRunsTest, LimitsHoldForTheNameThatAProgramWasStartedBy) {
   };
   const Result beyond = peak("server=1");
   EXPECT_EQ(beyond.exit_status, 1) << beyond.out;
-  EXPECT_THAT(beyond.out, HasSubstr("limit: leaks peak of "));
+  EXPECT_THAT(beyond.out, HasSubstr("limit: leaks: peak of "));
   EXPECT_EQ(peak("leaks=1").exit_status, 1);
   const Result within = peak("server=1G");
   EXPECT_EQ(within.exit_status, 0) << within.out;

@@ -149,7 +149,7 @@ int main(void) {
   Trace(traces.path(), {program});
   const Result check = Check({traces.path()});
   EXPECT_EQ(check.exit_status, 1) << check.out;
-  EXPECT_THAT(check.out, HasSubstr("app 1 invalid free, at most 0"));
+  EXPECT_THAT(check.out, HasSubstr("app: 1 invalid free, at most 0"));
   EXPECT_EQ(Check({traces.path(), "--max-invalid-frees", "1"}).exit_status, 0);
   EXPECT_EQ(Check({traces.path(), "--max-invalid-frees", "other=1"}).exit_status, 1);
   EXPECT_THAT(ReportText(traces.path()), HasSubstr("1 trace"));
@@ -177,7 +177,7 @@ int main(int argc, char** argv) {
       command.environment = {{"MEMTRACE_FREE_STACKS", stacks}};
       EXPECT_EQ(RunCommand(Traced(command, traces.path())).Outcome(), "signal 11");
       EXPECT_THAT(ReportText(traces / FilesIn(traces.path(), ".mtr").at(0)), HasSubstr("double free"));
-      EXPECT_THAT(Check({traces.path()}).out, HasSubstr("app 1 invalid free, at most 0"));
+      EXPECT_THAT(Check({traces.path()}).out, HasSubstr("app: 1 invalid free, at most 0"));
     }
   }
 }
@@ -207,7 +207,7 @@ int main(void) {
   Trace(traces.path(), {program});
   const Result check = Check({traces.path()});
   EXPECT_EQ(check.exit_status, 1) << check.out;
-  EXPECT_THAT(check.out, HasSubstr("app 1 invalid free, at most 0"));
+  EXPECT_THAT(check.out, HasSubstr("app: 1 invalid free, at most 0"));
   Json of_child;
   for (const std::string& file : FilesIn(traces.path(), ".mtr")) {
     const Json report = Report(traces / file);
@@ -253,7 +253,7 @@ TEST(CheckTest, AMismatchedFreeFails) {
   Trace(traces.path(), {TraceePath("mismatched_pairs")});
   const Result reallocs = Check({traces.path()});
   EXPECT_EQ(reallocs.exit_status, 1) << "of operator new, by realloc";
-  EXPECT_THAT(reallocs.out, HasSubstr("mismatched_pairs 1 mismatched free, at most 0"));
+  EXPECT_THAT(reallocs.out, HasSubstr("mismatched_pairs: 1 mismatched free, at most 0"));
   TempDir with_frees;
   const Result run = RunCommand(Traced({.arguments = {TraceePath("mismatched_pairs")},
                                         .environment = {{"MEMTRACE_FREE_STACKS", "on"}}}, with_frees.path()));

@@ -128,7 +128,7 @@ TEST_F(FormatsTest, TextSaysTheVerdictFirstAndFits) {
   EXPECT_THAT(text, StartsWith("memtrace check: FAILED: 2 leaks that the baseline does not allow, "
                                "1 limit exceeded"));
   EXPECT_THAT(text, HasSubstr("no evidence: bad.mtr: not a trace\n"));
-  EXPECT_THAT(text, HasSubstr("limit: tool peak of 4.88 KiB, at most 4.00 KiB  tool.2.mtr\n"));
+  EXPECT_THAT(text, HasSubstr("limit: tool: peak of 4.88 KiB, at most 4.00 KiB  tool.2.mtr\n"));
   EXPECT_THAT(text, HasSubstr("2,048 bytes in 2 blocks definitely lost  [app]\n"
                               "  new: not in the baseline\n"
                               "  and 100 bytes in 4 blocks that only these lead to\n"));
@@ -181,6 +181,30 @@ TEST_F(FormatsTest, TextTellsAReasonOnceOfAProgram) {
   EXPECT_THAT(RenderGateJunit(report), HasSubstr("\nserver.5.mtr: it was killed\n"));
   report.full = true;
   EXPECT_THAT(RenderGateText(report), HasSubstr("no evidence: server.5.mtr: it was killed\n"));
+}
+
+// Whose death tests fork children that abort on purpose cannot mend that.
+TEST_F(FormatsTest, TextSaysWhereMissingEvidenceMayBeAccepted) {
+  constexpr absl::string_view kHow =
+      "no evidence: app.2.mtr: it was killed\n"
+      "(if that is meant, as in death tests: --missing-evidence report does not fail)\n";
+  MadeUpGate killed;
+  killed.AddProcess("app");
+  killed.input.processes[killed.AddProcess("app")].no_evidence = "it was killed";
+  killed.Judge();
+  EXPECT_THAT(RenderGateText(killed.Report()), HasSubstr(kHow));
+  const GateInput one = killed.input;
+  killed.input.unreadable = {{"a.mtr", "not a trace"}};
+  killed.Judge();
+  EXPECT_THAT(RenderGateText(killed.Report()), Not(HasSubstr("--missing-evidence"))) << "nobody means that";
+  killed.input = one;
+  killed.input.processes[0].no_evidence = "it was killed";
+  killed.Judge();
+  EXPECT_THAT(RenderGateText(killed.Report()), Not(HasSubstr("--missing-evidence"))) << "it fails all the same";
+  killed.input = one;
+  killed.AddLeak(0, LeakKind::kDefinite, killed.Stack("Lost"), 40, 1);
+  killed.Judge();
+  EXPECT_THAT(RenderGateText(killed.Report()), Not(HasSubstr("--missing-evidence"))) << "it leaks as well";
 }
 
 TEST_F(FormatsTest, WhatIsNotJudgedIsCounted) {
@@ -479,8 +503,9 @@ TEST_F(FormatsTest, WrongFreesAreShownWhereTheyAre) {
   freed_at(make, drop);
   EXPECT_EQ(place(), R"({"lines":{"begin":9},"path":"src/Drop.c"})");
   EXPECT_THAT(Json::parse(RenderGateGitlab(wrong.Report())).at(0).at("description"),
-              testing::AllOf(StartsWith("app 1 invalid free, at most 0: malloc at Make"),
-                             HasSubstr("free at Drop")));
+              testing::AllOf(StartsWith("app: 1 invalid free, at most 0: malloc at Make src/Make.c:3, "),
+                             HasSubstr("free at Drop src/Drop.c:9")));
+  EXPECT_THAT(RenderGateText(wrong.Report()), Not(HasSubstr("MEMTRACE_FREE_STACKS")));
   const Json sarif = Json::parse(RenderGateSarif(wrong.Report()));
   EXPECT_EQ(sarif.at("runs")[0].at("results")[0].at("locations")[0].at("physicalLocation").dump(),
             R"({"artifactLocation":{"uri":"src/Drop.c","uriBaseId":"%SRCROOT%"},)"
@@ -488,12 +513,21 @@ TEST_F(FormatsTest, WrongFreesAreShownWhereTheyAre) {
   EXPECT_EQ(validator.Json(RenderGateSarif(wrong.Report()), "sarif.json"), "");
   freed_at(make, {});
   EXPECT_EQ(place(), R"({"lines":{"begin":3},"path":"src/Make.c"})") << "no stacks of frees";
+  EXPECT_THAT(RenderGateText(wrong.Report()),
+              HasSubstr("limit:   malloc at Make src/Make.c:3, free\n"
+                        "Where they were freed is recorded by memtrace run --free-stacks\n"
+                        "(MEMTRACE_FREE_STACKS=on).\n"));
+  EXPECT_THAT(RenderGateJunit(wrong.Report()), HasSubstr("(MEMTRACE_FREE_STACKS=on).\napp.1.mtr"));
   freed_at(make, elsewhere);
   EXPECT_EQ(place(), R"({"lines":{"begin":3},"path":"src/Make.c"})");
   freed_at(elsewhere, elsewhere);
   EXPECT_EQ(place(), R"({"lines":{"begin":1},"path":"app"})");
   EXPECT_THAT(WhyNothingIsBelow(wrong.Report(), ""),
               HasSubstr("wrong free was below /work, where the program ran; one was /usr/src/"));
+  GateReport rooted = wrong.Report();
+  rooted.source_roots = {"/usr"};
+  EXPECT_EQ(Json::parse(RenderGateJson(rooted)).at("limits")[0].at("places")[0],
+            "malloc at Made src/made.c:4, free at Made src/made.c:4");
 }
 
 // -ffile-prefix-map=DIR=. makes such names, which no repository has.
