@@ -10,20 +10,6 @@
 #include "report/trace/trace_reader.h"
 
 namespace memtrace::report {
-namespace {
-
-// There are frees of what was no live block, and all that was before them is known.
-bool ToldOfAllFrees(const Analysis& analysis) {
-  const Coverage& coverage = analysis.coverage;
-  const bool from_the_start =
-      analysis.range.whole() || (analysis.range.from_ns == 0 && coverage.live_until_ns != 0 &&
-                                 analysis.range.to_ns == coverage.live_until_ns);
-  return coverage.unknown_frees + coverage.inherited_frees > 0 && !coverage.events_missing &&
-         !coverage.interrupted && coverage.window_begin_ns == 0 && from_the_start &&
-         !analysis.of_some_blocks();
-}
-
-}  // namespace
 
 absl::StatusOr<AnalyzedTrace> AnalyzeTrace(TraceReader& reader, const AnalyzeOptions& options) {
   auto selection = Select(reader, options);
@@ -71,7 +57,8 @@ absl::StatusOr<AnalyzedTrace> AnalyzeTrace(TraceReader& reader, const AnalyzeOpt
     trace.analysis.coverage.read_share = *interrupted;
   }
   trace.event_bytes_decoded = analyzer.bytes_decoded();
-  if (ToldOfAllFrees(trace.analysis)) {
+  if (trace.analysis.coverage.unknown_frees + trace.analysis.coverage.inherited_frees > 0 &&
+      CanTellInvalidFrees(trace.analysis)) {
     const std::vector<UnknownFree>& unknown = analyzer.first_unknown_frees();
     InvalidFrees& found = trace.analysis.invalid_frees;
     found = FindInvalidFrees(&reader, unknown, stacks, options.jobs, options.stop);

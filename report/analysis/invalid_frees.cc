@@ -249,6 +249,15 @@ class Historian {
 
 }  // namespace
 
+bool CanTellInvalidFrees(const Analysis& analysis) {
+  const Coverage& coverage = analysis.coverage;
+  const bool from_the_start =
+      analysis.range.whole() || (analysis.range.from_ns == 0 && coverage.live_until_ns != 0 &&
+                                 analysis.range.to_ns == coverage.live_until_ns);
+  return !coverage.events_missing && !coverage.interrupted && coverage.window_begin_ns == 0 &&
+         from_the_start && !analysis.of_some_blocks();
+}
+
 InvalidFrees FindInvalidFrees(TraceReader* reader, std::span<const UnknownFree> unknown,
                               StackTable* stacks, unsigned jobs,
                               const std::function<bool()>& stop) {

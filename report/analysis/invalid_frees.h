@@ -24,6 +24,9 @@
 
 namespace memtrace::report {
 
+// Whether all that was before each free of what was no live block is known.
+bool CanTellInvalidFrees(const Analysis& analysis);
+
 // `stacks` has those of the pass that found `unknown`. `stop` as in AnalyzeOptions, may be empty:
 // after it nothing is told. `jobs` threads may be at work.
 InvalidFrees FindInvalidFrees(TraceReader* reader, std::span<const UnknownFree> unknown,

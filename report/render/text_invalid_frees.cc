@@ -45,6 +45,25 @@ std::string MomentText(const ReportView& view, absl::string_view what,
   return out;
 }
 
+// What is said where there are none, if the section was asked for.
+std::string NoneOrWhy(const ReportView& view) {
+  const Analysis& analysis = view.analysis();
+  const Coverage& coverage = analysis.coverage;
+  const InvalidFrees& frees = analysis.invalid_frees;
+  if (analysis.process.imported()) return "not in the log";
+  if (view.sampled()) return "not known: a sample has only the frees of its blocks";
+  if (analysis.of_some_blocks()) return "not known of some of the blocks";
+  if (coverage.events_missing) return "not known: events are missing, see Coverage";
+  if (!CanTellInvalidFrees(analysis)) return "not known of a part of a run";
+  if (analysis.totals.allocations == 0) return "none: no allocation was recorded";
+  if (frees.of_unseen_blocks != 0) return "none that is certain, see Coverage";
+  if (frees.not_looked_for != 0) {
+    return absl::StrCat("none known: ", words::Plural(frees.not_looked_for, "free"),
+                        " of no live block were not looked up");
+  }
+  return "none";
+}
+
 }  // namespace
 
 absl::string_view KindName(InvalidFree::Kind kind) {
@@ -72,7 +91,9 @@ std::string InvalidFreesPhrase(const InvalidFrees& frees) {
 
 std::string InvalidFreesText(const ReportView& view, const TextOptions& options) {
   const InvalidFrees& frees = view.analysis().invalid_frees;
-  if (frees.stories.empty()) return "";
+  if (frees.stories.empty()) {
+    return options.sections.empty() ? "" : Heading(options, "INVALID FREES", NoneOrWhy(view));
+  }
   std::string out = Heading(options, "INVALID FREES", InvalidFreesPhrase(frees));
   const size_t shown = options.Shown(frees.stories.size());
   for (size_t i = 0; i < shown; ++i) {

@@ -1,5 +1,5 @@
 // PRESSURE: the program, its control group and the system as `memtrace run` saw them from
-// outside. Nothing where it did not look.
+// outside. Where it did not look, nothing, or that it did not, if the section was asked for.
 
 #include <string>
 #include <utility>
@@ -92,11 +92,22 @@ void AddCounts(const PressureLane& lane, Lines* lines) {
                                      : Joined(std::move(parts)));
 }
 
+std::string WhyThereIsNone(const Analysis& analysis) {
+  if (analysis.process.imported()) return "not in the log";
+  if (!analysis.pressure.columns.empty()) return "not known: no sample is of this part of the run";
+  return "not known: nobody looked from outside, as memtrace run does at the first process, "
+         "without --no-samples";
+}
+
 }  // namespace
 
 std::string PressureText(const ReportView& view, const TextOptions& options) {
   const PressureLane& lane = view.analysis().pressure;
-  if (lane.empty()) return "";
+  if (lane.empty()) {
+    return options.sections.empty()
+               ? ""
+               : Heading(options, "PRESSURE", WhyThereIsNone(view.analysis()));
+  }
   const ColumnSummary cost = Summarize(lane.Series("sampler.cpu_us"));
   const uint64_t own_us = view.analysis().range.whole() ? cost.last : cost.growth();
   std::string out = Heading(

@@ -48,7 +48,8 @@ std::string RenderText(const ReportView& view, const TextOptions& options);
 
 // The sections, each in a file of its own or with its like.
 std::string SummaryText(const ReportView& view, const TextOptions& options);
-// Double frees, and frees within a block; nothing where there are none.
+// Double frees, and frees within a block; where there are none, nothing unless it was asked for, as
+// one of TextOptions::sections.
 std::string InvalidFreesText(const ReportView& view, const TextOptions& options);
 // "double_free", as JSON and SQLite name it.
 absl::string_view KindName(InvalidFree::Kind kind);

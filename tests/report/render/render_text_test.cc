@@ -421,6 +421,36 @@ TEST(TextReportTest, OfAMethodOfGoTheNameIsKept) {
               ::testing::StartsWith("operator/(..)::{lambda#1}::operator()"));
 }
 
+// Nothing at all reads as if the option had been misspelt.
+TEST(TextReportTest, ASectionThatIsAskedForIsThere) {
+  MadeUp trace;
+  TextOptions options = Options(80, false);
+  EXPECT_THAT(RenderText(trace.View(), options), Not(HasSubstr("INVALID FREES")));
+  EXPECT_THAT(RenderText(trace.View(), options), Not(HasSubstr("PRESSURE")));
+  options.sections = {TextSection::kInvalidFrees};
+  const auto invalid_frees = [&] { return RenderText(trace.View(), options); };
+  EXPECT_EQ(invalid_frees(), "INVALID FREES  none: no allocation was recorded\n");
+  trace.analysis.totals.allocations = 1;
+  EXPECT_EQ(invalid_frees(), "INVALID FREES  none\n");
+  trace.analysis.invalid_frees.not_looked_for = 3;
+  EXPECT_EQ(invalid_frees(),
+            "INVALID FREES  none known: 3 frees of no live block were not looked up\n");
+  trace.analysis.invalid_frees.of_unseen_blocks = 3;
+  EXPECT_EQ(invalid_frees(), "INVALID FREES  none that is certain, see Coverage\n");
+  trace.analysis.range.from_ns = 1;
+  EXPECT_EQ(invalid_frees(), "INVALID FREES  not known of a part of a run\n");
+  trace.analysis.coverage.events_missing = true;
+  EXPECT_EQ(invalid_frees(), "INVALID FREES  not known: events are missing, see Coverage\n");
+  trace.analysis.process.sample_bytes = 4096;
+  EXPECT_THAT(invalid_frees(), HasSubstr("not known: a sample"));
+  options.sections = {TextSection::kPressure};
+  const auto pressure = [&] { return RenderText(trace.View(), options); };
+  EXPECT_THAT(pressure(), ::testing::StartsWith("PRESSURE  not known: nobody looked from outside,"));
+  ExpectFits(pressure(), 80);
+  trace.analysis.pressure.columns = {"swap_bytes"};
+  EXPECT_EQ(pressure(), "PRESSURE  not known: no sample is of this part of the run\n");
+}
+
 TEST(TextReportTest, ABurstOfFaultsIsToldAtItsMoment) {
   MadeUp trace;  // a first touch of 1 MiB from 0.8 to 0.84 s, and a fault now and then
   trace.analysis.faults.minor = 266;
