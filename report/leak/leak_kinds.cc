@@ -55,7 +55,12 @@ absl::StatusOr<LeakKindSet> ParseKinds(absl::string_view list, LeakKindSet known
   if (trimmed == "all") return LeakKindSet::OfScans();
   LeakKindSet kinds;
   for (const absl::string_view word : absl::StrSplit(trimmed, ',')) {
-    const auto kind = ParseKind(absl::StripAsciiWhitespace(word), known);
+    const absl::string_view name = absl::StripAsciiWhitespace(word);
+    if (name == "all" || name == "none") {
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"", trimmed, "\": all and none stand alone, without other kinds"));
+    }
+    const auto kind = ParseKind(name, known);
     if (!kind.ok()) {
       return absl::InvalidArgumentError(absl::StrCat(kind.status().message(), ", all, none"));
     }

@@ -336,6 +336,12 @@ absl::Status Suppressions::AddValgrind(absl::string_view text, const std::string
         one.kinds = *kinds;
         continue;
       }
+      if (absl::StartsWith(line, "match-leak-kinds:")) {
+        return lines.Error(one.of_frees
+                               ? "match-leak-kinds: is of Memcheck:Leak, not of Memcheck:Free"
+                               : "match-leak-kinds: stands once, between Memcheck:Leak and the "
+                                 "frames");
+      }
       auto frame = ParseFrame(line, lines);
       if (!frame.ok()) return frame.status();
       any_frame |= frame->what != FramePattern::What::kAnyFrames;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "report/gate/policy.h"
 #include "report/leak/leak_kinds.h"
 
@@ -23,6 +24,10 @@ TEST(GateKindsTest, RefusesAKindThatThereIsNot) {
   ASSERT_FALSE(kinds.ok());
   EXPECT_THAT(std::string(kinds.status().message()), HasSubstr("\"lost\" is no kind"));
   EXPECT_FALSE(ParseKinds("").ok());
+  for (const char* list : {"all,none", "definite, all", "none,possible"}) {
+    EXPECT_EQ(ParseKinds(list).status().message(),
+              absl::StrCat("\"", list, "\": all and none stand alone, without other kinds"));
+  }
 }
 
 TEST(GatePolicyTest, ALimitMayBeOfOneProgram) {

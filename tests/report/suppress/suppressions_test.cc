@@ -189,6 +189,10 @@ TEST(ValgrindSuppressionTest, ErrorsNameFileAndLine) {
   EXPECT_THAT(Refused("{\n name\n Memcheck:Leak\n ...\n}"), HasSubstr("without a frame"));
   EXPECT_THAT(Refused("{\n name\n Memcheck:Leak\n match-leak-kinds: lost\n fun:a\n}"),
               HasSubstr("a.supp:4: \"lost\""));
+  EXPECT_THAT(Refused("{\n name\n Memcheck:Leak\n fun:a\n match-leak-kinds: definite\n}"),
+              HasSubstr("a.supp:5: match-leak-kinds: stands once, between Memcheck:Leak and the frames"));
+  EXPECT_THAT(Refused("{\n name\n Memcheck:Free\n match-leak-kinds: definite\n fun:free\n}"),
+              HasSubstr("a.supp:4: match-leak-kinds: is of Memcheck:Leak"));
   EXPECT_THAT(Refused("{\n name\n Leak\n fun:a\n}"), HasSubstr("not TOOL:KIND"));
   std::string deep = "{\n name\n Memcheck:Leak\n";
   for (int i = 0; i < 25; ++i) deep += " fun:a\n";
