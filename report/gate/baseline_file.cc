@@ -90,6 +90,8 @@ class BaselineLock {
                                    int error) {
     const absl::Status status = ErrnoStatus("cannot make the lock", path, error);
     const bool writable = access(directory.empty() ? "." : directory.c_str(), W_OK | X_OK) == 0;
+    struct stat there;
+    const bool is_there = lstat(path.c_str(), &there) == 0;
     return absl::Status(
         status.code(),
         absl::StrCat(status.message(),
@@ -97,7 +99,9 @@ class BaselineLock {
                                  "have write permission for its directory"
                      : error == ENAMETOOLONG ? "; give the baseline a shorter name"
                      : error == EACCES ? "; it is another user's, who may be updating it just now"
-                                       : "; nothing else may have this name: remove it"));
+                     : is_there ? "; nothing else may have this name: remove it"
+                                : "; its directory takes no new file, and the baseline would be "
+                                  "one"));
   }
 
   std::string path_;

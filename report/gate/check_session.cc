@@ -215,9 +215,13 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence, boo
   if (flags.update_baseline) {
     const absl::Status updated = UpdateBaseline(flags, input, *names, options, &result, &report);
     if (!updated.ok()) {
-      report.baseline_changes = absl::StrCat("as it was: ", updated.message());
+      struct stat file;
+      const bool is_there = stat(flags.baseline.c_str(), &file) == 0;
+      report.baseline_changes =
+          absl::StrCat(is_there ? "as it was: " : "not written: ", updated.message());
       not_updated = ExitCodeOf(absl::Status(
-          updated.code(), absl::StrCat(flags.baseline, " is as it was: ", updated.message())));
+          updated.code(), absl::StrCat(flags.baseline, is_there ? " is " : " was ",
+                                       report.baseline_changes)));
     }
   }
   report.result = &result;

@@ -63,17 +63,18 @@ int main(void) {
   const Result refused = update({});
   EXPECT_EQ(refused.exit_status, 2) << refused.out << refused.err;
   EXPECT_FALSE(Exists(baseline));
-  EXPECT_THAT(refused.err, HasSubstr("kb is as it was: no usable evidence: k."));
+  EXPECT_THAT(refused.err, HasSubstr("kb was not written: no usable evidence: k."));
   EXPECT_THAT(refused.err, HasSubstr("--missing-evidence report updates it by what was looked at"));
   EXPECT_THAT(refused.err, HasSubstr("--traces D keeps the traces"));
   EXPECT_THAT(refused.out, StartsWith("memtrace check: FAILED: 1 leak that the baseline does not allow"));
   EXPECT_THAT(refused.out, HasSubstr("77 bytes in 1 block definitely lost"));
-  EXPECT_THAT(refused.out, HasSubstr("Baseline " + baseline + ": as it was: no usable evidence"));
+  EXPECT_THAT(refused.out, HasSubstr("Baseline " + baseline + ": not written: no usable evidence"));
   EXPECT_THAT(ReadFile(junit), HasSubstr("<failure message=\"definitely lost: 77 bytes"));
   EXPECT_EQ(Json::parse(ReadFile(json)).at("gated_leaks"), 1);
   const Result updated = update({"--missing-evidence", "report"});
   EXPECT_EQ(updated.exit_status, 0) << updated.out << updated.err;
   EXPECT_THAT(ReadFile(baseline), HasSubstr("bytes=77 blocks=1 program=k "));
+  EXPECT_THAT(update({}).err, HasSubstr("kb is as it was: no usable evidence: k."));
 }
 
 TEST(CheckOutputsTest, WhereNothingCanBeWrittenTheProgramDoesNotRun) {

@@ -389,6 +389,9 @@ TEST(BaselineFileTest, ALockThatCannotBeMadeIsExplained) {
               HasSubstr("write permission for its directory"));
   EXPECT_THAT(std::string(UpdateBaselineFile(directory / std::string(245, 'b'), none).status().message()),
               HasSubstr("give the baseline a shorter name"));
+  const std::string in_proc(UpdateBaselineFile("/proc/b", none).status().message());
+  EXPECT_THAT(in_proc, HasSubstr(geteuid() == 0 ? "its directory takes no new file" : "its directory"));
+  EXPECT_THAT(in_proc, Not(HasSubstr("remove it"))) << "nothing is there";
 }
 
 TEST(BaselineFileTest, MayBeAbsent) {
