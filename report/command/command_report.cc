@@ -54,8 +54,7 @@ TextOptions TextOptionsOf(const ReportFlags& flags, const ReportOptions& options
   text.full = flags.full;
   text.sections = options.sections;
   text.timeline_by = options.timeline_by;
-  // Else this is part of memtrace leaks, which asks for a scan of its own.
-  text.has_scan_option = LiveTrace::Find(flags.file) == nullptr;
+  text.scan_alone = LiveTrace::Find(flags.file) != nullptr;  // part of memtrace leaks
   return text;
 }
 

@@ -164,7 +164,8 @@ std::string LeaksText(const ReportView& view, const TextOptions& options) {
   if (const LeakScan* scan = view.leak_scan(); scan != nullptr) {
     const std::string found = LossRecordsText(view, options);
     // Blocks that came after an earlier scan are only known to be unfreed.
-    return leak::IsAtExit(*scan) ? found : absl::StrCat(found, UnfreedText(view, options));
+    return leak::IsAtExit(*scan) || options.scan_alone
+               ? found : absl::StrCat(found, UnfreedText(view, options));
   }
   return UnfreedText(view, options);
 }

@@ -83,7 +83,7 @@ std::string SummaryOf(const ReportView& view, const TextOptions& options) {
   }
   if (view.analysis().leak_scans.size() > 1) {
     lines.Add("", absl::StrCat("one of ", view.analysis().leak_scans.size(), " scans of the trace",
-                               options.has_scan_option ? ": --scan N shows another" : ""));
+                               options.scan_alone ? "" : ": --scan N shows another"));
   }
   return absl::StrCat(out, lines.Take());
 }

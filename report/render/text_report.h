@@ -34,7 +34,9 @@ struct TextOptions {
   bool full = false;  // every row, every frame, nothing shortened
   std::vector<TextSection> sections;  // empty: all
   StackBy timeline_by = StackBy::kNone;
-  bool has_scan_option = true;  // --scan, of the command that reports
+  // Of `memtrace leaks`, which asks for a scan: what that found alone. No --scan shows another there,
+  // and what came after it was not asked for.
+  bool scan_alone = false;
   // For several processes of an executable: how many of them have one of the sites of a group, and
   // how many processes there are.
   std::function<uint64_t(const SiteGroup&)> processes_of;

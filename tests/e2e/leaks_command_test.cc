@@ -126,6 +126,7 @@ TEST_F(LeakScanTest, AskedFromOutside) {
       EXPECT_NE(leaks.out.find("Lose"), std::string::npos) << leaks.out;
       EXPECT_EQ(leaks.out.find("one of 2 scans of the trace\n") != leaks.out.npos, i > 0)
           << "it has no --scan to advise: " << leaks.out;
+      EXPECT_THAT(leaks.out, Not(HasSubstr("BLOCKS"))) << "nobody asked for what is live now";
     }
     Load(TraceOf(directory_.path(), "kept_by", process.pid()));
     ASSERT_EQ(scans_.size(), 2u);

@@ -280,6 +280,25 @@ TEST(LeakTextTest, AScanBeforeTheEndSaysSoAndTheUnfreedFollow) {
   EXPECT_THAT(text, Not(HasSubstr("No scan"))) << "there was one";
 }
 
+// `memtrace leaks` was asked for what a scan finds: its blocks that were live later are another matter.
+TEST(LeakTextTest, AScanAloneIsFollowedByNothing) {
+  Leaky trace;
+  trace.analysis.leak_scans[0].reason = format::ScanReason::kOutside;
+  trace.analysis.range = {0, 1'900'000'000};
+  TextOptions options;
+  options.sections = {TextSection::kLeaks};
+  EXPECT_THAT(RenderText(trace.View(), options), HasSubstr("BLOCKS LIVE AT THE END OF THE RANGE"));
+  options.scan_alone = true;
+  for (const LeakKindSet kinds : {LeakKindSet::Of(LeakKind::kDefinite), LeakKindSet()}) {
+    ReportView view = trace.View();
+    ASSERT_TRUE(view.ChooseLeaks(1, kinds, /*changes_alone=*/true).ok());
+    const std::string text = RenderText(view, options);
+    EXPECT_THAT(text, HasSubstr("LOSS RECORDS"));
+    EXPECT_THAT(text, Not(HasSubstr("LIVE AT THE END")));
+    EXPECT_THAT(text, Not(HasSubstr("Later")));
+  }
+}
+
 TEST(LeakTextTest, HeadingsOfRecordsFitTheTerminal) {
   Leaky trace;
   LossRecord& record = trace.analysis.leak_scans[0].records[1];
@@ -385,7 +404,7 @@ TEST(LeakTextTest, AdvisesAnotherScanWhereThatCanBeAskedFor) {
               HasSubstr("one of 2 scans of the trace: --scan N shows another\n"));
   TextOptions options;
   options.sections = {TextSection::kLeaks};
-  options.has_scan_option = false;
+  options.scan_alone = true;
   const std::string text = RenderText(trace.View(), options);
   EXPECT_THAT(text, HasSubstr("one of 2 scans of the trace\n"));
   EXPECT_THAT(text, Not(HasSubstr("--scan")));
