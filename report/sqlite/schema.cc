@@ -42,7 +42,7 @@ CREATE TABLE totals (  -- one row, of the blocks that were chosen (meta): of all
   failed_allocations INTEGER NOT NULL
 );
 
-CREATE TABLE coverage (  -- what the trace lacks
+CREATE TABLE coverage (  -- what the trace has and lacks; all_recorded 1: it lacks nothing
   name TEXT PRIMARY KEY,
   value INTEGER NOT NULL
 ) WITHOUT ROWID;

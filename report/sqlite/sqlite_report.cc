@@ -129,7 +129,8 @@ void Writer::WriteProcess() {
   const ProcessInfo& process = analysis().process;
   Insert row(database_, "process", 15);
   row.Number(process.pid).NumberOrNull(process.ppid).TextOrNull(process.executable)
-      .TextOrNull(process.build_id).TextOrNull(absl::StrJoin(process.command, " "))
+      .TextOrNull(ProcessBuildId(process, analysis().modules))
+      .TextOrNull(absl::StrJoin(process.command, " "))
       .TextOrNull(process.working_directory).TextOrNull(process.host).TextOrNull(process.kernel)
       .NumberOrNull(static_cast<uint64_t>(process.start_realtime_ns)).Number(process.duration_ns)
       .TextOrNull(process.imported() ? "" : words::EndName(process.end));
@@ -177,7 +178,8 @@ void Writer::WriteCoverage() {
       {"stopped_allocations", coverage.stopped_allocations},
       {"stopped_frees", coverage.stopped_frees},
       {"untraced_children", coverage.untraced_children.count},
-      {"truncated", coverage.truncated}};
+      {"truncated", coverage.truncated},
+      {"all_recorded", AllRecorded(coverage)}};
   // Names that differ in bytes which are no UTF-8 are one here, and the first has it.
   for (const auto& [name, value] : coverage.counters) {
     values.try_emplace(Utf8(absl::StrCat("counter.", name)), value);

@@ -81,6 +81,7 @@ class MadeUpRun : public MadeUpLeaks {
         {.stack = node.stack, .faults = {7, 1}, .blocks = 2, .touchers = {{mapping.stack, {5, 0}}}}};
     analysis.coverage.events = 221;
     analysis.coverage.dropped_events = 2;
+    analysis.coverage.events_missing = true;
   }
 };
 
@@ -280,6 +281,18 @@ TEST_F(SqliteTest, AFileThatCannotBeWrittenIsAnErrorAndLeavesNothing) {
   EXPECT_FALSE(CheckSqliteOutput("-").ok());
 }
 
+// As in JSON: the record of the process need not have it.
+TEST_F(SqliteTest, TheBuildIdOfTheProcessIsThatOfItsFile) {
+  MadeUp made_up;
+  made_up.analysis.process.build_id.clear();
+  made_up.analysis.modules[0].build_id = "\xab\x01";
+  Write(made_up);
+  EXPECT_EQ(Query("SELECT build_id FROM process"), "ab01\n");
+  EXPECT_EQ(Query("SELECT p.build_id FROM process AS p JOIN modules AS m ON m.build_id = p.build_id "
+                  "WHERE m.executable"),
+            "ab01\n");
+}
+
 // Headings of docs/sql.md and the statement below each.
 std::map<std::string, std::string> Queries() {
   std::map<std::string, std::string> queries;
@@ -293,6 +306,16 @@ std::map<std::string, std::string> Queries() {
     if (line == "```sql") in_query = true;
   }
   return queries;
+}
+
+// What a ring still held is there, and a second free has no block: nothing is missing because of it.
+TEST_F(SqliteTest, NothingIsMissingOfADoubleFree) {
+  MadeUp made_up;
+  Coverage& coverage = made_up.analysis.coverage;
+  coverage.events = coverage.recovered_events = 4;
+  coverage.unknown_frees = 1;
+  Write(made_up);
+  EXPECT_EQ(Query(Queries()["Whether anything is missing"]), "all_recorded|1\n");
 }
 
 TEST_F(SqliteTest, TheQueriesOfTheDocumentGiveWhatTheySay) {
@@ -339,7 +362,7 @@ TEST_F(SqliteTest, TheQueriesOfTheDocumentGiveWhatTheySay) {
       {"Who mapped memory", "mmap|1|65536|Cache::Get()\n"},
       {"Size classes", "16|31|100|32\n512|1023|5|1000\n"},
       {"How deep stacks are", "4|3.3\n"},
-      {"Whether anything is missing", "dropped_events|2\n"},
+      {"Whether anything is missing", "all_recorded|0\ndropped_events|2\n"},
   };
   std::map<std::string, std::string> found;
   for (const auto& [heading, sql] : Queries()) found[heading] = Query(sql);
