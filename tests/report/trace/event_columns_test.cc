@@ -131,6 +131,20 @@ TEST(EventColumnsTest, SoDoWordsThatAreNoEvents) {
   }
 }
 
+// docs/trace-format.md, section 8: the last column is the only one with words in it.
+TEST(EventColumnsTest, WordsAsTheyAreAreLittleEndianBehindTheirNumber) {
+  const std::vector<uint64_t> words = {
+      format::ExtendedHead(static_cast<format::ExtendedType>(1), 1), 0x8877'6655'4433'2211};
+  EventColumns columns;
+  columns.Encode(words);
+  EXPECT_EQ(columns.column(EventColumns::kKinds), std::vector<uint8_t>{0});
+  std::vector<uint8_t> expected = {2};
+  for (const uint64_t word : words) {
+    for (int bit = 0; bit < 64; bit += 8) expected.push_back(static_cast<uint8_t>(word >> bit));
+  }
+  EXPECT_EQ(columns.column(EventColumns::kWords), expected);
+}
+
 TEST(EventColumnsTest, ForetellsWhatAllocatorsDo) {
   std::vector<uint64_t> words;
   for (int i = 0; i < 10'000; ++i) {
