@@ -244,8 +244,15 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence, boo
 
 // ctest hands no option to the tests that memtrace_add_leak_test made, but its environment.
 bool EnvironmentAsksForUpdate() {
-  const char* value = std::getenv("MEMTRACE_UPDATE_BASELINE");
-  return value != nullptr && (std::strcmp(value, "1") == 0 || std::strcmp(value, "on") == 0);
+  const char* variable = std::getenv("MEMTRACE_UPDATE_BASELINE");
+  const std::string value = variable == nullptr ? "" : variable;
+  if (value == "1" || value == "on") return true;
+  if (!value.empty() && value != "0" && value != "off") {
+    std::fprintf(stderr,
+                 "memtrace: MEMTRACE_UPDATE_BASELINE=%s is ignored: it takes 1 or on, 0 or off\n",
+                 words::EscapeControls(value).c_str());
+  }
+  return false;
 }
 
 // The program's own failure is what counts; the gate's verdict is printed all the same.

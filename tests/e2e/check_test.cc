@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -293,6 +294,33 @@ int main(int argc, char** argv) {
   EXPECT_EQ(report.at("invalid_frees").at("stories").size(), 1u);
   const Result check = Check({traces.path()});
   EXPECT_EQ(check.exit_status, 0) << check.out;
+}
+
+TEST(CheckTest, TheVariableForBaselinesSaysWhatItTakes) {
+  TempDir traces, work;
+  Trace(traces.path(), {ExamplePath("leaks")});
+  const std::string baseline = work / "leaks.baseline";
+  const auto check = [&](const std::string& value, const Words& options) {
+    Command command = {.arguments = {ToolPath(), "check"}};
+    command.arguments.insert(command.arguments.end(), options.begin(), options.end());
+    command.arguments.push_back(traces.path());
+    command.environment = {{"MEMTRACE_UPDATE_BASELINE", value}};
+    return RunCommand(command);
+  };
+  constexpr char kIgnored[] =
+      "memtrace: MEMTRACE_UPDATE_BASELINE=yes is ignored: it takes 1 or on, 0 or off\n";
+  const Result made = check("yes", {"--baseline", baseline});
+  EXPECT_EQ(made.exit_status, 2);
+  EXPECT_THAT(made.err, HasSubstr(kIgnored));
+  EXPECT_NE(access(baseline.c_str(), F_OK), 0);
+  EXPECT_THAT(check("yes", {}).err, Not(HasSubstr("UPDATE_BASELINE=yes"))) << "it is not asked";
+  for (const char* value : {"0", "off", ""}) {
+    EXPECT_THAT(check(value, {"--baseline", baseline}).err, Not(HasSubstr("is ignored"))) << value;
+    EXPECT_NE(access(baseline.c_str(), F_OK), 0);
+  }
+  const Result updated = check("on", {"--baseline", baseline});
+  EXPECT_EQ(updated.exit_status, 0) << updated.err;
+  EXPECT_EQ(access(baseline.c_str(), F_OK), 0);
 }
 
 TEST(CheckTest, ABaselineGoesThroughItsLife) {
