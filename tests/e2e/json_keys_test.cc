@@ -1,8 +1,9 @@
-// The keys of the JSON of a report, of a gate and of a diff are told in docs/: those of a trace of
-// everything, with a leak scan, of a gate that fails by a limit, with leaks that a baseline allows,
-// and of two programs, which have no site in common.
+// The keys of JSON are told in docs/: of a report of a trace of everything, with a leak scan; of a gate
+// that fails by a limit, with leaks that a baseline allows; of a diff of two programs, which have no site
+// in common; and of pages, rings and compare.
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -32,6 +33,35 @@ std::set<std::string> NamesInDocs() {
   const std::string text = pages.str();
   const std::regex name("[a-z][a-z0-9_]*");
   return {std::sregex_token_iterator(text.begin(), text.end(), name), std::sregex_token_iterator()};
+}
+
+// Keys of what a command prints that its page does not name.
+std::set<std::string> NotTold(const std::string& page, const Words& options) {
+  Words words = {ToolPath()};
+  words.insert(words.end(), options.begin(), options.end());
+  const Result result = RunCommand({.arguments = words});
+  std::set<std::string> keys;
+  AddKeys(Json::parse(result.out, nullptr, /*allow_exceptions=*/false), &keys);
+  EXPECT_GT(keys.size(), 15u) << result.out << result.err;
+  std::stringstream text;
+  text << std::ifstream(MEMTRACE_SOURCE_DIR "/docs/" + page).rdbuf();
+  std::erase_if(keys, [told = text.str()](const std::string& key) {
+    return told.find("`" + key + "`") != told.npos || told.find("\"" + key + "\"") != told.npos;
+  });
+  return keys;
+}
+
+TEST(JsonKeysTest, OfPagesRingsAndCompareAreInTheirPages) {
+  const TempDir traces;
+  ASSERT_EQ(RunCommand(Traced({.arguments = {TraceePath("leaks_of_each_kind")}}, traces.path())).Outcome(),
+            "exit 0");
+  const std::string trace = TraceOf(traces.path(), "leaks_of_each_kind"), xml = traces / "a.xml";
+  const std::set<std::string> none;
+  EXPECT_EQ(NotTold("pages.md", {"pages", "--format", "json", std::to_string(getpid())}), none);
+  EXPECT_EQ(NotTold("rings.md", {"rings", "--format", "json", trace}), none);
+  ASSERT_EQ(RunCommand({.arguments = {ToolPath(), "report", "--format", "valgrind-xml", "-o", xml, trace}})
+                .Outcome(), "exit 0");
+  EXPECT_EQ(NotTold("valgrind.md", {"compare", "--format", "json", trace, xml}), none);
 }
 
 TEST(JsonKeysTest, AreInTheDocuments) {
