@@ -214,6 +214,30 @@ TEST_P(AllocatorTest, WhatItsOwnBlocksKeepIsKept) {
   EXPECT_THAT(report.at("leak_scans").dump(), HasSubstr("held_by_new"));
 }
 
+// Its cache keeps what is lost. Where libstdc++'s operator new comes first everything is malloc's,
+// and neither the cache nor the tables are looked through.
+TEST_P(AllocatorTest, WithLibstdcxxsOperatorNewAllThatIsLostBesideJemallocIsFound) {
+  if (GetParam().name != "jemalloc") GTEST_SKIP() << "what others need is no such cure";
+  const std::string library = LibraryOf(GetParam().library);
+  if (library.empty()) GTEST_SKIP() << GetParam().library << " is not installed";
+  constexpr char kAdvice[] = "with libstdc++.so.6 first in LD_PRELOAD it is";
+  const Result beside = RunPreloaded("held_by_new", library);
+  ASSERT_EQ(beside.Outcome(), "exit 0") << beside.err;
+  EXPECT_THAT(CoverageOf(Report(TraceOf(traces_.path(), "held_by_new", beside.pid))).dump(),
+              HasSubstr(kAdvice));
+  const Result run = RunPreloaded("held_by_new", "libstdc++.so.6:" + library);
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  const Json report = Report(TraceOf(traces_.path(), "held_by_new", run.pid));
+  EXPECT_TRUE(CoverageOf(report).at("all_recorded").get<bool>()) << CoverageOf(report).dump();
+  uint64_t definite = 0;
+  for (const Json& leak : report.at("leaks")) {
+    if (leak.at("kind") != "definite") continue;
+    EXPECT_EQ(leak.at("bytes"), 1311 * leak.at("blocks").get<uint64_t>());
+    definite += leak.at("blocks").get<uint64_t>();
+  }
+  EXPECT_EQ(definite, 40u);
+}
+
 // Beside its memory there is the program's own, which is a root: also a page of the 64 KiB that are
 // looked at together.
 TEST_P(AllocatorTest, WhatIsKeptBesideItsMemoryIsKept) { ExpectKeptBesideIt({}); }

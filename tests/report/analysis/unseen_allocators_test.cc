@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "report/analysis/analyzer.h"
 #include "report/analysis/coverage.h"
 #include "tests/report/test_util.h"
@@ -158,6 +159,26 @@ TEST_F(UnseenBlocksTest, WhatTheAllocatorsOwnFunctionsFreeIsToldAsNotSeen) {
       is_told(
           " has a malloc and an operator new of its own: what is allocated by that operator new "
           "is not in this trace, only what is by malloc and its kin; what is freed by its own"));
+}
+
+// libstdc++'s operator new calls malloc. Where it comes first jemalloc's is nobody's.
+TEST_F(UnseenBlocksTest, ItIsSaidHowTheBlocksOfJemallocsOperatorNewAreSeen) {
+  constexpr char kRuntime[] = "/usr/lib/libstdc++.so.6.0.30";
+  const std::string map =
+      absl::StrCat("7f0000000000-7f0000003000 r-xp 00000000 08:01 2    ", kRuntime, "\n");
+  const auto is_said = testing::Contains(testing::HasSubstr(
+      "by its own operator new is not in this trace, only what is by malloc and its kin (with "
+      "libstdc++.so.6 first in LD_PRELOAD it is)"));
+  const auto notes = [&](const std::string& mark, const Names& runtime) {
+    return CoverageNotes(Filled({{kApp, {{}, {}, {"_Znwm"}}},
+                                 {kAllocator, AllocatorWith(mark)},
+                                 {kRuntime, runtime}},
+                                map));
+  };
+  const Names runtime = {{"_Znwm", "_ZdlPv"}, {}, {"malloc"}};
+  EXPECT_THAT(notes("mallocx", runtime), is_said);
+  EXPECT_THAT(notes("tc_malloc", runtime), testing::Not(is_said)) << "its own would be leaks";
+  EXPECT_THAT(notes("mallocx", {}), testing::Not(is_said)) << "nothing to put there";
 }
 
 // A program may ask for them weakly, and then has them only where its allocator does.
