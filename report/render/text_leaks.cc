@@ -35,7 +35,7 @@ std::string NoScanText(const ReportView& view, const TextOptions& options) {
     return lines.Take();
   }
   lines.Add("No scan", absl::StrCat(words::EscapeControls(leak::WhyNoScan(view.analysis())),
-                                    ": nothing is known about reachability"));
+                                    "; nothing is known about reachability"));
   return lines.Take();
 }
 

@@ -90,28 +90,34 @@ describe('figures that are added up, and paper', () => {
     }
   });
 
-  test('has first the leak that most was lost with', async () => {
+  test('has first what is lost, and of that the leak that most was lost with', async () => {
     altered('told.html', 'head.html', ({ report }) => {
       const [head] = report.leaks;
       Object.assign(head, { bytes: 16, blocks: 1, indirect_bytes: 5_000_000, indirect_blocks: 500 });
       report.leaks.push({ ...head, bytes: 2000, indirect_bytes: 0, indirect_blocks: 0, stack: 2, record: 2 },
-                        { ...head, kind: 'indirect', bytes: 5_000_000, blocks: 500, indirect_bytes: 0, indirect_blocks: 0, record: 3 });
-      report.leaks_total = 3;
+                        { ...head, kind: 'indirect', bytes: 5_000_000, blocks: 500, indirect_bytes: 0, indirect_blocks: 0, record: 3 },
+                        { ...head, kind: 'reachable', bytes: 9_000_000, indirect_bytes: 0, indirect_blocks: 0, record: 4 },
+                        { ...head, kind: 'possible', bytes: 8, indirect_bytes: 0, indirect_blocks: 0, record: 5 },
+                        { ...head, kind: 'possible', of_runtime: true, bytes: 9, indirect_bytes: 0, indirect_blocks: 0, record: 6 });
+      report.leaks_total = 6;
     });
     await on('head.html', '#view=leaks', async (page) => {
       const cells = async (column) => (await rows(page, 'leaks').locator(`td:nth-child(${column})`).allTextContents());
       const sorted = () => page.locator('#panel-leaks th:not([aria-sort=none])').allTextContents();
-      assert.deepEqual(await sorted(), ['In all']);
-      assert.deepEqual(await cells(2), ['4.77 MiB', '4.77 MiB', '1.95 KiB']);
-      assert.deepEqual(await cells(3), ['16 B', '4.77 MiB', '1.95 KiB']);
+      assert.deepEqual(await sorted(), ['Kind']);
+      assert.deepEqual((await cells(1)).map((kind) => kind.replace('▸', '')),
+        ['definitely lost', 'definitely lost', 'possibly lost', 'indirectly lost', 'still reachable', 'possibly lost, the runtime’s']);
+      assert.deepEqual(await cells(2), ['4.77 MiB', '1.95 KiB', '8 B', '4.77 MiB', '8.58 MiB', '9 B']);
+      assert.deepEqual(await cells(3), ['16 B', '1.95 KiB', '8 B', '4.77 MiB', '8.58 MiB', '9 B']);
       assert.match(await page.locator('.verdicts .verdict').first().innerText(), /most in .*Put/);
       await page.locator('#panel-leaks').getByRole('button', { name: 'Bytes', exact: true }).click();
-      assert.deepEqual(await cells(3), ['4.77 MiB', '1.95 KiB', '16 B']);
+      assert.deepEqual(await cells(3), ['8.58 MiB', '4.77 MiB', '1.95 KiB', '16 B', '9 B', '8 B']);
     });
     // Where nothing leads to anything the bytes are all.
     await on('ordinary.html', '#view=leaks', async (page) => {
       assert.equal(await page.getByRole('columnheader', { name: 'In all' }).count(), 0);
-      assert.deepEqual(await page.locator('#panel-leaks th[aria-sort=descending]').allTextContents(), ['Bytes']);
+      assert.deepEqual(await page.locator('#panel-leaks th[aria-sort=ascending]').allTextContents(), ['Kind']);
+      assert.match(await rows(page, 'leaks').first().textContent(), /definitely lost/);
     });
   });
 

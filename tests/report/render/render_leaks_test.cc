@@ -239,7 +239,8 @@ TEST(LeakTextTest, AScanThatFailedTellsWhyAndNothingElse) {
   scan.state = LeakScan::State::kFailed;
   scan.failure = "fork: no memory";
   trace.analysis.leak_scans.push_back(scan);
-  EXPECT_THAT(Text(trace.View()), HasSubstr("scan 1: fork: no memory"));
+  EXPECT_THAT(Text(trace.View()),
+              HasSubstr("scan 1: fork: no memory; nothing is known about reachability\n"));
   EXPECT_EQ(trace.View().leak_scan(), nullptr);
   const json report = Json(trace.View());
   EXPECT_EQ(report["leaks"][0]["kind"], "unfreed");

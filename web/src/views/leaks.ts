@@ -12,6 +12,11 @@ import { byPlace, Table, type Column } from '../table';
 import { bytes, plural, seconds } from '../text';
 import { WholeNote } from '../whole_note';
 
+// The gravest first. What is lost indirectly is counted with what leads to it, and the runtime's own is no loss.
+const KINDS = ['definite', 'possible', 'indirect', 'reachable', 'suppressed', 'unfreed'];
+const gravity = (leak: Leak) => KINDS.indexOf(leak.of_runtime ? 'reachable' : leak.kind);
+const withIndirect = (leak: Leak) => leak.bytes + (leak.indirect_bytes ?? 0);
+
 export class LeaksView implements View {
   readonly id = 'leaks';
   readonly title: string;
@@ -26,14 +31,12 @@ export class LeaksView implements View {
     this.notes = [new WholeNote(model), new WholeNote(model)];
     const scanned = report.leak_scan !== null;
     this.title = scanned ? 'Leaks' : 'Unfreed';
-    // As everywhere, first is what most was lost with: the head of a list may have few bytes itself.
     const leads = report.leaks.some((leak) => leak.indirect_bytes);
-    const withIndirect = (leak: Leak) => leak.bytes + (leak.indirect_bytes ?? 0);
     const time = (id: 'first_time_s' | 'last_time_s', title: string): Column<Leak> => ({
       id, title, number: true, width: '6.5em', value: (leak) => leak[id], cell: (leak) => seconds(leak[id]),
     });
     const columns: Column<Leak>[] = [
-      { id: 'kind', title: 'Kind', width: report.leaks.some((leak) => leak.of_runtime) ? '16em' : '10em', value: (leak) => kinds[leak.kind],
+      { id: 'kind', title: 'Kind', width: report.leaks.some((leak) => leak.of_runtime) ? '16em' : '10em', value: gravity,
         cell: (leak) => h('span', { class: `tag ${leak.of_runtime ? 'reachable' : leak.kind}` }, kinds[leak.kind], leak.of_runtime && ', the runtime’s') },
       ...(leads ? [{
         id: 'all', title: 'In all', help: 'Bytes, and those of the blocks that only these lead to', number: true, width: '7em',
@@ -57,7 +60,7 @@ export class LeaksView implements View {
         cell: (leak) => placeCell(stacks, leak.stack) },
     ];
     this.table = new Table<Leak>({
-      label: this.title, columns, sort: leads ? '-all' : '-bytes',
+      label: this.title, columns, sort: scanned ? 'kind' : '-bytes',
       onSort: (sort) => state.set({ sort }),
       key: byPlace(report.leaks),
       detail: (leak) => h('div', {},
@@ -74,7 +77,8 @@ export class LeaksView implements View {
     for (const box of this.boxes) box.checked = wanted === '' || kinds.includes(box.value);
     this.drawAmounts();
     for (const note of this.notes) note.update();
-    const leaks = this.model.leaks();
+    // Of a kind first is what most was lost with: the head of a list may have few bytes itself.
+    const leaks = this.model.leaks().sort((a, b) => withIndirect(b) - withIndirect(a));
     const more = this.model.report.leaks_total - this.model.report.leaks.length;
     this.table.setRows(leaks, plural(leaks.length, 'row') + (!this.model.ranged ? ''
       : this.model.leaksAreKnown ? ' whose site allocated in the chosen time' : ' that may be of the chosen time') +
