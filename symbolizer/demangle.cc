@@ -4,6 +4,7 @@
 
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <cctype>
 #include <csetjmp>
 #include <cstdlib>
@@ -17,24 +18,26 @@
 namespace memtrace::symbolizer {
 namespace {
 
-// LLVM adds ".llvm." and a number to the local functions that it makes known to other units
-// (ThinLTO, and Rust's own units).
-std::string_view WithoutLlvmSuffix(std::string_view name) {
-  return name.substr(0, name.find(".llvm."));
-}
-
 // Rust's older mangling is C++'s with a hash at the end: _ZN5alloc5alloc17h0123456789abcdefE.
-bool IsOldRust(std::string_view name) {
-  name = WithoutLlvmSuffix(name);
+bool EndsInRustsHash(std::string_view name) {
   constexpr size_t kHash = 20;  // 17h, 16 digits, E
   if (!name.starts_with("_ZN") || name.size() <= kHash || !name.ends_with("E")) return false;
   const std::string_view hash = name.substr(name.size() - kHash, kHash - 1);
-  if (!hash.starts_with("17h")) return false;
-  for (const char c : hash.substr(3)) {
-    if (!std::isxdigit(static_cast<unsigned char>(c))) return false;
-  }
-  return true;
+  return hash.starts_with("17h") && std::ranges::all_of(hash.substr(3), [](char c) {
+           return std::isxdigit(static_cast<unsigned char>(c)) != 0;
+         });
 }
+
+// LLVM adds ".llvm." and a number to the local functions that it makes known to other units (ThinLTO,
+// and Rust's own units), and a number to those that there are twice.
+std::string_view WithoutLlvmSuffix(std::string_view name) {
+  if (!name.starts_with("_ZN")) return name.substr(0, name.find(".llvm."));
+  const size_t end = name.rfind("E.");
+  if (EndsInRustsHash(name) || end == name.npos) return name;
+  return name.substr(0, end + 1);
+}
+
+bool IsOldRust(std::string_view name) { return EndsInRustsHash(WithoutLlvmSuffix(name)); }
 
 #ifdef MEMTRACE_HAVE_LIBIBERTY
 struct Output {

@@ -20,6 +20,7 @@ namespace memtrace::report::gate {
 namespace {
 
 constexpr size_t kFramesShown = 8;
+constexpr size_t kInnerShown = 3;  // of those, when the project's first is further out
 constexpr size_t kLinesOfAList = 10;
 constexpr size_t kPlacesShown = 4;
 
@@ -142,34 +143,40 @@ class Text {
     Places(leak);
     const std::vector<const Frame*> frames = report_.names->Frames(leak.stack);
     const std::vector<std::string> lines = StackLines(report_, leak);
-    const size_t most = report_.full ? lines.size() : kFramesShown;
-    // The project's first frame is what the reader looks for.
     const names::Cut cut = frames.empty() ? names::Cut() : names::CutStack(frames);
     const size_t caller = cut.caller - cut.via;
+    size_t most = report_.full ? lines.size() : kFramesShown;
     size_t begin = 0;
-    if (!report_.full && caller + 1 > most) {
+    // The project's first frame is what the reader looks for, and what it called. What allocates is
+    // further in, and may be all that tells one leak from another.
+    if (caller + 1 > most) {
+      for (; begin < kInnerShown; ++begin) StackLine(lines[begin]);
+      Line(absl::StrCat("    (", words::Plural(caller - 1 - begin, "more frame"),
+                        " of the system: --full)"));
       begin = caller - 1;
-      Line(absl::StrCat("    (", words::Plural(begin, "frame"), " of the system: --full)"));
+      most -= kInnerShown;
     }
-    for (size_t i = begin; i < lines.size() && i < begin + most; ++i) {
-      const size_t room = report_.style.width - 4;
-      const std::string line = words::EscapeControls(lines[i]);
-      const size_t gap = line.rfind("  ");
-      if (report_.full || words::FitsWidth(line, room) || gap == line.npos) {
-        absl::StrAppend(&out_, "    ", line, "\n");
-        continue;
-      }
-      // The place matters more than the end of a long C++ name.
-      const std::string place = words::KeepEnd(line.substr(gap + 2), room / 2, "...");
-      absl::StrAppend(
-          &out_, "    ",
-          words::KeepBeginning(line.substr(0, gap), room - 2 - words::DisplayWidth(place), "..."),
-          "  ", place, "\n");
-    }
+    for (size_t i = begin; i < lines.size() && i < begin + most; ++i) StackLine(lines[i]);
     if (begin + most < lines.size()) {
       Line(absl::StrCat("    (", words::Plural(lines.size() - begin - most, "more frame"),
                         ": --full)"));
     }
+  }
+
+  void StackLine(const std::string& text) {
+    const size_t room = report_.style.width - 4;
+    const std::string line = words::EscapeControls(text);
+    const size_t gap = line.rfind("  ");
+    if (report_.full || words::FitsWidth(line, room) || gap == line.npos) {
+      absl::StrAppend(&out_, "    ", line, "\n");
+      return;
+    }
+    // The place matters more than the end of a long C++ name.
+    const std::string place = words::KeepEnd(line.substr(gap + 2), room / 2, "...");
+    absl::StrAppend(
+        &out_, "    ",
+        words::KeepBeginning(line.substr(0, gap), room - 2 - words::DisplayWidth(place), "..."),
+        "  ", place, "\n");
   }
 
   // Where it is more than one line that leaks, the stack below is of the first.

@@ -131,6 +131,11 @@ TEST(DemangleTest, KnowsWhatIsMangled) {
   EXPECT_EQ(Demangle("_RNvMs_NtCslNYArtu3iFV_5alloc6stringNtB4_6String4push.llvm.12"), "<alloc::string::String>::push");
   EXPECT_EQ(Demangle("_ZN4shop8CheckoutEi.llvm.12"), "shop::Checkout(int) [clone .llvm.12]");
   EXPECT_TRUE(IsRust("_ZN3two4main17h0123456789abcdefE.llvm.1"));
+  EXPECT_EQ(Demangle("_ZN5alloc7raw_vec11finish_grow17h0123456789abcdefE.5692"),
+            "alloc::raw_vec::finish_grow");
+  EXPECT_EQ(Demangle("_ZN1E1S17h0123456789abcdefE.specialized.1"), "E::S");
+  EXPECT_EQ(Demangle("_ZN20_$LT$E..F$GT$$u20$as6to_vec17h0123456789abcdefE.7"),
+            Demangle("_ZN20_$LT$E..F$GT$$u20$as6to_vec17h0123456789abcdefE"));
   EXPECT_FALSE(IsRust("_ZN3two4mainEv.llvm.1"));
   EXPECT_TRUE(IsRust("_RNvC3two4main") && IsRust("_ZN3two4main17h0123456789abcdefE"));
   EXPECT_FALSE(IsRust("_ZN3two4mainEv") || IsRust("_ZN3two4main17h0123456789abcdegE") || IsRust("two"));

@@ -110,6 +110,22 @@ TEST(GateTextTest, WhatTheRuntimeKeepsIsToldOnceByName) {
 }
 
 // As notes are: whoever looks for it in the file needs the name.
+TEST(GateTextTest, ALongStackOfTheSystemShowsItsInnermostFramesToo) {
+  MadeUpGate gate;
+  std::vector<Step> steps;
+  for (int i = 1; i <= 20; ++i) steps.push_back(Libc(absl::StrCat("engine_", i)));
+  steps.push_back({"main", "/work/src/main.c", 3});
+  const StackId stack = gate.made_up.Stack(steps);
+  gate.made_up.AddSite(stack, 1, 1, 0);
+  gate.AddLeak(gate.AddProcess("app"), LeakKind::kDefinite, stack, 10, 1);
+  gate.Judge();
+  EXPECT_THAT(RenderGateText(gate.Report()),
+              HasSubstr("    engine_1  libc.so.6\n    engine_2  libc.so.6\n"
+                        "    engine_3  libc.so.6\n"
+                        "    (16 more frames of the system: --full)\n"
+                        "    engine_20  libc.so.6\n    main  src/main.c:3\n"));
+}
+
 TEST_F(FormatsTest, NamesOfSuppressionsAreWhole) {
   const std::string used = "a_suppression_with_a_long_name_" + std::string(80, 'u');
   const std::string unused = std::string(90, 'n');
