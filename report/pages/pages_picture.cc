@@ -214,7 +214,7 @@ void RenderPagesHtml(const PagesReport& report, words::Sink& out) {
       EscapeMarkup(s.source), "</title>\n<style>", kStyle, R"(
 body { background: var(--paper); color: var(--ink); font: 14px system-ui, sans-serif; margin: 2em; }
 table { border-collapse: collapse; margin: 1em 0; } td, th { padding: 2px 12px; border-bottom: 1px solid var(--grid); text-align: right; }
-td:first-child, th:first-child { text-align: left; } .alert { color: var(--own); } svg { max-width: 100%; height: auto; }
+td:first-child, th:first-child { text-align: left; } td:nth-child(n+3) { white-space: nowrap; } .alert { color: var(--own); } svg { max-width: 100%; height: auto; }
 /* What is wider than the window moves in itself, and stays readable. */
 table { display: block; overflow-x: auto; } .wide { overflow-x: auto; } .wide svg { min-width: 640px; }
 </style></head><body>
