@@ -13,8 +13,8 @@ namespace memtrace::report::render {
 
 namespace {
 
-// "series": for each site of the document what it did over time, as rows of five numbers: interval,
-// allocations and frees in it, live blocks and bytes at its end.
+// "series": for each site of the document what it did over time, as rows of six numbers: interval,
+// allocations and frees in it, live blocks and bytes at its end, and by how much more was live in it.
 void WriteSeries(const ReportView& view, size_t top, words::Sink& out) {
   const Analysis& analysis = view.analysis();
   if (analysis.series_interval_ns == 0) return;
@@ -28,7 +28,8 @@ void WriteSeries(const ReportView& view, size_t top, words::Sink& out) {
     std::string row = i == 0 ? "[" : ",[";
     for (const SeriesPoint& point : view.sites()[i]->series) {
       absl::StrAppend(&row, row.back() == '[' ? "" : ",", point.interval, ",", point.allocations,
-                      ",", point.frees, ",", point.live_blocks, ",", point.live_bytes);
+                      ",", point.frees, ",", point.live_blocks, ",", point.live_bytes, ",",
+                      point.high_bytes - std::min(point.high_bytes, point.live_bytes));
     }
     out.Write(absl::StrCat(row, "]"));
   }

@@ -10,7 +10,7 @@ describe('figures that are added up, and paper', () => {
   test('says of a caller what all of its stacks grew by', async () => {
     // Put by one way has 300 KiB less, and by another 200 KiB more.
     altered('told.html', 'moved.html', (document) => {
-      const point = (interval, live) => [interval, 1, 0, 1, live << 10];
+      const point = (interval, live) => [interval, 1, 0, 1, live << 10, 0];
       document.series = { begin_s: 0, interval_s: 0.02, points: [[...point(0, 300), ...point(60, 0)], point(60, 200), [...point(0, 10), ...point(60, 60)]] };
     });
     await on('moved.html', '#from=1&to=1.5', async (page) => {
@@ -37,7 +37,7 @@ describe('figures that are added up, and paper', () => {
   test('draws in a ring no more than there is room for', async () => {
     // A folder that grew by 900 KiB, with files in it that grew by 1200 KiB.
     altered('ordinary.html', 'rings.html', ({ series }) => {
-      const point = (interval, live) => [interval, 1, 0, 1, live << 10];
+      const point = (interval, live) => [interval, 1, 0, 1, live << 10, 0];
       series.points = series.points.map((_, i) => [...point(0, i === 0 ? 300 : 0), ...point(60, i === 0 ? 0 : 400)]);
     });
     await on('rings.html', '#view=sources&from=1&to=1.5', async (page) => {
@@ -118,6 +118,18 @@ describe('figures that are added up, and paper', () => {
       assert.equal(await page.getByRole('columnheader', { name: 'In all' }).count(), 0);
       assert.deepEqual(await page.locator('#panel-leaks th[aria-sort=ascending]').allTextContents(), ['Kind']);
       assert.match(await rows(page, 'leaks').first().textContent(), /definitely lost/);
+    });
+  });
+
+  test('draws of a site the most that it held, though it held nothing when an interval ended', async () => {
+    altered('told.html', 'bursts.html', (document) => {
+      document.series = { begin_s: 0, interval_s: 0.02, points: document.report.sites.map(() => [7, 3, 3, 0, 0, 4096]) };
+    });
+    await on('bursts.html', '#view=growth', async (page) => {
+      const points = await rows(page, 'growth').locator('.spark polyline').first().getAttribute('points');
+      const heights = points.split(' ').map((point) => point.split(',')[1]);
+      assert.equal(new Set(heights).size, 2);
+      assert.deepEqual(heights.flatMap((height, i) => (height === heights[0] ? [] : [i])), [7]);
     });
   });
 

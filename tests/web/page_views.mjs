@@ -128,7 +128,7 @@ describe('an ordinary page, its views', () => {
     altered('ordinary.html', 'paused.html', ({ strings, frames, nodes, stacks, report, series }) => {
       const names = report.sites.map(({ stack }) => strings[frames.name[nodes.frame[stacks.node[stack]]]]);
       const points = series.points[names.indexOf('Keep')];
-      for (let i = points.length - 5; i >= 0; i -= 5) if (points[i] >= 25 && points[i] < 50) points.splice(i, 5);
+      for (let i = points.length - 6; i >= 0; i -= 6) if (points[i] >= 25 && points[i] < 50) points.splice(i, 5);
     });
     altered('ordinary.html', 'no_series.html', (document) => { delete document.series; });
     for (const [name, left, words] of [['ordinary.html', 2, /^2 rows whose site allocated in the chosen time$/],

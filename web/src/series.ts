@@ -4,7 +4,7 @@
 import type { SeriesTable } from './data';
 
 // Columns of a point, in a row after each other.
-const INTERVAL = 0, ALLOCATIONS = 1, FREES = 2, LIVE_BLOCKS = 3, LIVE_BYTES = 4, WIDTH = 5;
+const INTERVAL = 0, ALLOCATIONS = 1, FREES = 2, LIVE_BLOCKS = 3, LIVE_BYTES = 4, MORE_BYTES = 5, WIDTH = 6;
 
 export interface InRange {
   allocations: number;
@@ -52,17 +52,27 @@ export class Series {
   // Live bytes of some sites together at the end of each interval.
   liveBytes(sites: number[], intervals: number): number[] {
     const values = new Array<number>(intervals).fill(0);
-    for (const site of sites) {
-      const points = this.table.points[site] ?? [];
-      let at = 0, live = 0;
-      for (let i = 0; i < intervals; ++i) {
-        while (at < points.length && points[at + INTERVAL] <= i) {
-          live = points[at + LIVE_BYTES];
-          at += WIDTH;
-        }
-        values[i] += live;
-      }
-    }
+    for (const site of sites) this.forEachInterval(site, intervals, (i, live) => { values[i] += live; });
     return values;
+  }
+
+  // The most live bytes of a site in each interval.
+  mostBytes(site: number, intervals: number): number[] {
+    const values = new Array<number>(intervals).fill(0);
+    this.forEachInterval(site, intervals, (i, live, more) => { values[i] = live + more; });
+    return values;
+  }
+
+  private forEachInterval(site: number, intervals: number, take: (i: number, live: number, more: number) => void): void {
+    const points = this.table.points[site] ?? [];
+    let at = 0, live = 0;
+    for (let i = 0; i < intervals; ++i) {
+      let more = 0;
+      for (; at < points.length && points[at + INTERVAL] <= i; at += WIDTH) {
+        live = points[at + LIVE_BYTES];
+        more = points[at + MORE_BYTES];
+      }
+      take(i, live, more);
+    }
   }
 }

@@ -174,7 +174,7 @@ TEST_F(HtmlPageTest, HasWhatEachSiteDidOverTime) {
   // In the order of the sites: the one that allocated most first.
   EXPECT_EQ(document["report"]["sites"][0]["live_blocks"], 4);
   EXPECT_EQ(document["series"]["points"],
-            json({{3, 6, 2, 4, 256, 9, 4, 4, 4, 256}, json::array(), json::array()}));
+            json({{3, 6, 2, 4, 256, 128, 9, 4, 4, 4, 256, 64}, json::array(), json::array()}));
 }
 
 TEST_F(HtmlPageTest, IsTheSameAroundTheDataWhateverNamesAreInIt) {

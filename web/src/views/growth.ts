@@ -71,7 +71,7 @@ export class GrowthView implements View {
 
   private picture(site: Site): SVGSVGElement {
     const { model } = this;
-    const values = model.series!.liveBytes([model.place(site)], model.intervals.count);
+    const values = model.series!.mostBytes(model.place(site), model.intervals.count);
     const most = Math.max(1, ...values);
     const points = values.map((value, i) => `${((WIDTH * i) / Math.max(1, values.length - 1)).toFixed(1)},${(HEIGHT - 1 - ((HEIGHT - 2) * value) / most).toFixed(1)}`);
     return svg('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: 'spark', 'aria-hidden': 'true' },
