@@ -310,7 +310,10 @@ std::string FingerprintText(absl::Span<const Frame* const> stack, AllocFunction 
     if (with_lines && frame.line != 0) absl::StrAppend(&line, ":", frame.line);
     if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
   };
+  // By what frames of an interpreter a script came to an extension says nothing of that.
+  const bool is_of_extension = !stack.empty() && names::IsOfAnExtension(*stack[cut.caller]);
   const auto is_counted = [&](const Frame& frame) {
+    if (is_of_extension && names::IsOfABareProgram(frame)) return false;
     return (frame.role == FrameRole::kProject ||
             (cut.is_in_library && names::IsOfASystemLibrary(frame))) &&
            !IsSystemHeader(frame.file);

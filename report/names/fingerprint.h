@@ -9,7 +9,9 @@
 //                                  Without a name: the module and the place in it
 //                                  Of an installed program that is no more than a main() around
 //                                  its package's library: the frames of libraries as well, but for
-//                                  those that every program is built on
+//                                  those that every program is built on. Where a program of a
+//                                  package without source lines, as an interpreter, has loaded
+//                                  modules that are of none: not the program's own
 //
 // Left out is what differs from build to build: lines, addresses where there are names, sizes,
 // directories; frames of libc, libstdc++, the loader and other modules of the system, and of

@@ -265,6 +265,16 @@ size_t CallerInItsLibrary(absl::Span<const Frame* const> stack, const Cut& cut) 
 
 }  // namespace
 
+bool IsOfABareProgram(const Frame& frame) {
+  return frame.role == FrameRole::kProject && frame.file.empty() &&
+         IsInstalledProgram(frame.module);
+}
+
+bool IsOfAnExtension(const Frame& frame) {
+  return frame.role == FrameRole::kProject && !frame.module.empty() &&
+         !IsInstalledProgram(frame.module);
+}
+
 bool IsOfASystemLibrary(const Frame& frame) {
   return frame.role == FrameRole::kSystem && !frame.module.empty() && !IsBaseLibrary(frame.module);
 }
@@ -329,6 +339,13 @@ Cut CutStack(absl::Span<const Frame* const> stack, Nameless nameless) {
       cut.caller = i;
       break;
     }
+  }
+  if (IsOfABareProgram(*stack[cut.caller])) {
+    const auto caller = stack.begin() + static_cast<ptrdiff_t>(cut.caller);
+    const auto end = stack.begin() + static_cast<ptrdiff_t>(cut.end);
+    const auto extension =
+        std::find_if(caller, end, [](const Frame* frame) { return IsOfAnExtension(*frame); });
+    if (extension != end) cut.caller = static_cast<size_t>(extension - stack.begin());
   }
   const size_t in_library = CallerInItsLibrary(stack, cut);
   cut.is_in_library = in_library != cut.caller;

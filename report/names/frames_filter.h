@@ -31,6 +31,11 @@ bool IsSystemModule(absl::string_view path);
 bool IsLibc(absl::string_view path);
 // Whether it is of a library of the system, and of none that every program is built on, as libc is.
 bool IsOfASystemLibrary(const Frame& frame);
+// Of a program of a package without source lines, as interpreters are.
+bool IsOfABareProgram(const Frame& frame);
+// Of a module of the project's own, which such a program has loaded: what is called by way of it is
+// its, and not the program's.
+bool IsOfAnExtension(const Frame& frame);
 // Whether the loader runs constructors by this function: frames further in are
 // not the loader's own.
 bool RunsConstructors(absl::string_view function);
@@ -43,7 +48,9 @@ size_t StartBegin(absl::Span<const Frame* const> stack);
 struct Cut {
   size_t begin = 0;
   size_t end = 0;
-  size_t caller = 0;  // the first frame in it of the project; `begin` when there is none
+  // The first frame in it of the project, in an extension of an interpreter of that; `begin` when
+  // there is none.
+  size_t caller = 0;
   // An installed program is here no more than a main() around its package's library, and `caller`
   // the first frame of that.
   bool is_in_library = false;

@@ -278,8 +278,22 @@ TEST_F(LibraryFingerprintTest, WhereTheProjectHasFramesTheyAreAll) {
             absl::StrCat(kFingerprintVersion, "\nmalloc\nload\t\nmain\t\n"));
   EXPECT_EQ(Of({{"rb_ary_push", kLibrary}, {"Init", "/work/plugin.so"}, {"", kLibrary, 0x10},
                 {"main", kProgram}}),
-            absl::StrCat(kFingerprintVersion, "\nmalloc\nInit\t\nmain\t\n"))
+            absl::StrCat(kFingerprintVersion, "\nmalloc\nInit\t\n"))
       << "a plugin of the user's";
+}
+
+TEST_F(LibraryFingerprintTest, HowAScriptCameToAnExtensionIsNotInIt) {
+  const std::string leak = absl::StrCat(kFingerprintVersion, "\nmalloc\nleak\t\nmethod\t\n");
+  const char* const extension = "/home/me/ext.so";
+  EXPECT_EQ(Of({{"leak", extension}, {"method", extension}, {"", kProgram, 0x100},
+                {"PyEval", kProgram}, {"main", kProgram}}), leak);
+  EXPECT_EQ(Of({{"leak", extension}, {"method", extension}, {"map_next", kProgram},
+                {"PyEval", kProgram}, {"main", kProgram}}), leak);
+  EXPECT_EQ(Of({{"PyBytes_New", kProgram}, {"leak", extension}, {"", kProgram, 0x200},
+                {"method", extension}, {"main", kProgram}}), leak) << "what it calls neither";
+  EXPECT_NE(Of({{"leak", extension}, {"method", extension}, {"run", kOwn}, {"main", kOwn}}, kOwn),
+            leak) << "a program of the project's own";
+  EXPECT_NE(Of({{"leak", kProgram}, {"method", kProgram}, {"main", kProgram}}), leak);
 }
 
 }  // namespace

@@ -400,6 +400,30 @@ TEST_F(CutTest, ThePlacesOfAnInstalledProgramMayBeInItsLibrary) {
   EXPECT_EQ(Result().caller, 1u) << "nothing but libc is between";
 }
 
+TEST_F(CutTest, TheCallerIsInAnExtensionOfAnInterpreterAndNotInThat) {
+  const auto add = [this](const char* function, const char* module, const char* file = "") {
+    Add(function, FrameRole::kProject);
+    frames_.back().module = module;
+    frames_.back().file = file;
+  };
+  const auto build = [&](const char* program, const char* file) {
+    frames_.clear();
+    add("PyBytes_New", program, file);
+    add("", "");  // of a just-in-time compiler
+    add("leak", "/home/me/ext.so");
+    add("PyEval", program, file);
+    add("main", program, file);
+    return Result().caller;
+  };
+  EXPECT_EQ(build("/usr/bin/python3.11", ""), 2u);
+  EXPECT_EQ(build("/usr/bin/python3.11", "bytesobject.c"), 0u) << "it has its source";
+  EXPECT_EQ(build("/home/me/app", ""), 0u) << "it is a project of its own";
+  frames_.clear();
+  add("PyBytes_New", "/usr/bin/python3.11");
+  add("main", "/usr/bin/python3.11");
+  EXPECT_EQ(Result().caller, 0u) << "there is no extension";
+}
+
 TEST_F(CutTest, AStackOfTheSystemAloneKeepsItsFirstFrame) {
   Add("_dl_init", FrameRole::kSystem);
   Add("_dl_start_user", FrameRole::kStart);
