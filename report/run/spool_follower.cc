@@ -16,6 +16,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "format/record_encoder.h"
 #include "report/run/output_name.h"
 #include "report/run/trace_holders.h"
 #include "report/words/escape.h"
@@ -28,6 +29,31 @@ constexpr auto kPeriod = std::chrono::milliseconds(50);
 constexpr auto kGrace = std::chrono::milliseconds(200);
 constexpr auto kGracePeriod = std::chrono::milliseconds(5);
 constexpr int kNice = 5;  // the traced program comes first
+
+// What nobody will be able to write into a trace that is finished, as a record of it.
+std::vector<uint8_t> NoteOf(const std::vector<TraceHolder>& children) {
+  constexpr size_t kMostNamed = 3;
+  std::string names;
+  for (size_t i = 0; i < std::min(children.size(), kMostNamed); ++i) {
+    absl::StrAppend(&names, i == 0 ? "" : ", ", children[i].program, " ", children[i].pid);
+  }
+  if (children.size() > kMostNamed) {
+    absl::StrAppend(&names, " and ", children.size() - kMostNamed, " more");
+  }
+  const bool is_one = children.size() == 1;
+  const std::string text = absl::StrCat(
+      is_one ? "1 forked child" : absl::StrCat(children.size(), " forked children"), " (", names,
+      ") ran on when this trace was finished and had recorded nothing: ",
+      is_one ? "if it has no trace of its own, it" : "each of them that has no trace of its own",
+      " allocated nothing or could not create one.");
+  std::vector<uint8_t> record(text.size() + 64);
+  format::RecordEncoder encoder(record.data(), record.size());
+  encoder.Begin(format::RecordTag::kNote);
+  encoder.Bytes(text);
+  encoder.End();
+  record.resize(encoder.size());
+  return record;
+}
 
 }  // namespace
 
@@ -80,6 +106,12 @@ RunResult SpoolFollower::Stop(const ProgramEnd* end) {
   for (const auto& follower : following_) AddRunning(*follower);
   following_.clear();
   JudgeUnbegun();
+  // An older trace of the same process that --finish finds must not take the name.
+  if (!result_.still_running.empty() &&
+      std::any_of(result_.traces.begin(), result_.traces.end(),
+                  [](const FinishedTrace& trace) { return trace.main; })) {
+    spool_.WriteRunRecord({options_.run.output, 0}).IgnoreError();
+  }
   return std::move(result_);
 }
 
@@ -110,6 +142,8 @@ bool SpoolFollower::IsRoot(const TraceFollower& follower) const {
 }
 
 bool SpoolFollower::IsNewestOfItsProcess(const TraceFollower& follower) const {
+  const auto finished = newest_finished_.find({follower.foreign_namespace(), follower.pid()});
+  if (finished != newest_finished_.end() && finished->second > follower.start_ns()) return false;
   return std::none_of(following_.begin(), following_.end(), [&](const auto& other) {
     return other != nullptr && other->pid() == follower.pid() &&
            other->foreign_namespace() == follower.foreign_namespace() &&
@@ -148,32 +182,34 @@ void SpoolFollower::Pass(bool final, const ProgramEnd* end) {
   FindNewTraces();
   for (auto& follower : following_) {
     // First whether it has ended, then what it wrote: nothing can come in between.
+    // A child that cannot begin a trace tells it in this one, of which it has the first page.
     const bool superseded = IsSuperseded(*follower) && !follower->IsHeld();
     const bool ended = superseded || ((final || !IsRoot(*follower)) && follower->ProcessEnded());
-    FinishIfEnded(follower, ended ? Ended::kYes : Ended::kNo, final, end);
+    FinishIfEnded(follower, ended, final, end);
   }
   std::erase(following_, nullptr);
 }
 
-void SpoolFollower::FinishIfEnded(std::unique_ptr<TraceFollower>& follower, Ended ended,
-                                  bool final, const ProgramEnd* end) {
+void SpoolFollower::FinishIfEnded(std::unique_ptr<TraceFollower>& follower, bool ended, bool final,
+                                  const ProgramEnd* end) {
   const bool main = IsRoot(*follower) && IsNewestOfItsProcess(*follower);
   follower->Advance().IgnoreError();  // told when its process has ended
   if (main && options_.root_records && !all_root_records_taken_) {
     all_root_records_taken_ = final;  // also where the trace is held on and looked at again
     follower->Append(options_.root_records(final)).IgnoreError();  // likewise
   }
-  if (ended == Ended::kNo) return;
+  if (!ended) return;
   // If the process became an untraced program by an exec, the end of that is not this trace's
   // end. A signal is: nobody can tell it from an exec that had failed before.
   const bool became_another = follower->counts().ended_by_exec && end != nullptr && !end->signaled;
-  FinishOne(*follower, ended, main, main && !became_another ? end : nullptr);
+  FinishOne(*follower, main, main && !became_another ? end : nullptr);
+  uint64_t& newest = newest_finished_[{follower->foreign_namespace(), follower->pid()}];
+  newest = std::max(newest, follower->start_ns());
   follower.reset();
 }
 
 // A process that is gone, whose trace is held by nobody but children that it forked, which record
-// nothing there: it is whole. They run on, and what they record later goes to the spool. One that
-// cannot begin a trace of its own tells that in the parent's.
+// nothing there: it is whole. They run on, and what they record later goes to the spool.
 void SpoolFollower::FinishThoseOfForkedChildren(const ProgramEnd* end) {
   for (auto& follower : following_) {
     if (!follower->ProcessGone() && !IsSuperseded(*follower)) continue;
@@ -183,7 +219,8 @@ void SpoolFollower::FinishThoseOfForkedChildren(const ProgramEnd* end) {
                     [](const TraceHolder& holder) { return holder.may_write; })) {
       continue;
     }
-    FinishIfEnded(follower, Ended::kHeldByChildren, true, end);
+    follower->Append(NoteOf(holders)).IgnoreError();  // an error is told by Finish()
+    FinishIfEnded(follower, true, true, end);
     for (const TraceHolder& holder : holders) AddRunning(holder.pid, holder.program);
   }
   std::erase(following_, nullptr);
@@ -208,20 +245,12 @@ void SpoolFollower::AddRunning(uint32_t pid, const std::string& program) {
   result_.still_running.emplace(pid, RunningProgram{program, ""});
 }
 
-void SpoolFollower::FinishOne(TraceFollower& follower, Ended ended, bool main,
-                              const ProgramEnd* end) {
+void SpoolFollower::FinishOne(TraceFollower& follower, bool main, const ProgramEnd* end) {
   const std::string name =
       main ? options_.run.output
            : ChildOutputName(options_.run.output, follower.program(), follower.pid());
   const absl::Status finished = follower.Finish(end);
-  const bool is_held = ended == Ended::kHeldByChildren;
-  if (finished.ok() && follower.HasNoNews()) {
-    is_held ? follower.LeaveForLater() : follower.Discard();
-    return;
-  }
-  const auto published = !finished.ok() ? finished
-                         : is_held      ? follower.PublishAndKeep(name, main)
-                                        : follower.Publish(name, main);
+  const auto published = finished.ok() ? follower.Publish(name, main) : finished;
   if (!published.ok()) {
     result_.failures.emplace_back(published.status().message());
     return;

@@ -16,6 +16,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
@@ -77,9 +78,8 @@ class SpoolFollower {
   bool IsRoot(const TraceFollower& follower) const;
   bool IsNewestOfItsProcess(const TraceFollower& follower) const;
   bool IsSuperseded(const TraceFollower& follower) const;
-  enum class Ended : uint8_t { kNo, kYes, kHeldByChildren };
-  void FinishOne(TraceFollower& follower, Ended ended, bool main, const ProgramEnd* end);
-  void FinishIfEnded(std::unique_ptr<TraceFollower>& follower, Ended ended, bool final,
+  void FinishOne(TraceFollower& follower, bool main, const ProgramEnd* end);
+  void FinishIfEnded(std::unique_ptr<TraceFollower>& follower, bool ended, bool final,
                      const ProgramEnd* end);
   void FinishThoseOfForkedChildren(const ProgramEnd* end);
   void AddRunning(const TraceFollower& follower);
@@ -90,6 +90,9 @@ class SpoolFollower {
   const SpoolFollowerOptions options_;
   absl::flat_hash_set<std::string> known_;  // raw paths that need no new look
   std::vector<std::unique_ptr<TraceFollower>> following_;  // in order of their start
+  // Of those that are finished, when the newest of each process was begun: by its pid namespace, if
+  // that is foreign, and pid.
+  std::map<std::pair<uint64_t, uint32_t>, uint64_t> newest_finished_;
   RunResult result_;
   bool all_root_records_taken_ = false;  // by Stop()
 

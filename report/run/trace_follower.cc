@@ -3,12 +3,10 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstring>
 #include <utility>
 
@@ -33,8 +31,6 @@ namespace {
 
 // Fewer, larger holes: a call for each block would cost more than it gives.
 constexpr uint64_t kHandBackBytes = 16 << 20;
-// Of a raw trace whose packed one is published: a symbolic link to that.
-constexpr char kPublishedSuffix[] = ".published";
 
 uint64_t CountAllocations(std::span<const uint8_t> content) {
   uint64_t allocations = 0;
@@ -60,19 +56,6 @@ uint64_t CountAllocations(std::span<const uint8_t> content) {
     i += length;
   }
   return allocations;
-}
-
-// Of a symbolic link; empty: there is none.
-std::string TargetOf(const std::string& link) {
-  char target[PATH_MAX];
-  const ssize_t length = readlink(link.c_str(), target, sizeof(target));
-  return std::string(target, static_cast<size_t>(std::max<ssize_t>(length, 0)));
-}
-
-bool IsSameFile(const std::string& a, const std::string& b) {
-  struct stat one, other;
-  return stat(a.c_str(), &one) == 0 && stat(b.c_str(), &other) == 0 &&
-         one.st_ino == other.st_ino && one.st_dev == other.st_dev;
 }
 
 }  // namespace
@@ -109,7 +92,6 @@ absl::StatusOr<std::unique_ptr<TraceFollower>> TraceFollower::Make(const std::st
   f.source_ = std::make_unique<FileSource>(f.raw_fd_.get());
   f.keeps_newest_ = (header->flags & format::kFileNewest) != 0;
   if (resume && f.keeps_newest_) unlink(f.packed_path_.c_str());  // the raw file has it all
-  if (resume) f.published_ = TargetOf(absl::StrCat(raw_path, kPublishedSuffix));
   if (resume && access(f.packed_path_.c_str(), F_OK) == 0) {
     auto resumed = ResumedSource::Open(f.packed_path_, std::move(f.source_));
     if (!resumed.ok()) return resumed.status();
@@ -175,12 +157,6 @@ void TraceFollower::Observe(const format::BlockHeader& header, std::span<const u
       metadata.Read(content, &clock);
       watch_->SetPidNamespace(metadata.process.pid_namespace);
       counts_.sampled = metadata.process.sample_bytes != 0;
-    }
-    if (records.tag() == static_cast<uint64_t>(format::RecordTag::kLosses)) {
-      TraceMetadata metadata;
-      ClockMap clock;
-      metadata.Read(content, &clock);
-      published_children_ = metadata.untraced_children.count;
     }
     if (records.tag() == static_cast<uint64_t>(format::RecordTag::kExecFailed)) {
       execs_.Fail(records.body().Number());
@@ -289,51 +265,26 @@ void TraceFollower::HandBack() {
   handed_back_ = end;
 }
 
-absl::StatusOr<std::string> TraceFollower::GiveName(const std::string& path,
-                                                    const std::string& name, bool replace) const {
-  // Whoever has put another file there since keeps it.
-  const bool is_published = !published_.empty() && IsSameFile(published_, taken_over_path_);
-  const std::string& to = is_published ? published_ : name;
-  if (!replace && !is_published) return RenameWithoutReplacing(path, to);
-  if (rename(path.c_str(), to.c_str()) != 0) return ErrnoStatus("cannot write", to, errno);
-  return to;
-}
-
 absl::StatusOr<std::string> TraceFollower::Publish(const std::string& name, bool replace) {
-  auto named = GiveName(packed_path_, name, replace);
-  if (named.ok()) Discard();
-  return named;
-}
-
-absl::StatusOr<std::string> TraceFollower::PublishAndKeep(const std::string& name, bool replace) {
-  const std::string copy = absl::StrCat(raw_path_, ".copy");
-  unlink(copy.c_str());
-  // Some file systems have no second names.
-  if (link(packed_path_.c_str(), copy.c_str()) != 0) return Publish(name, replace);
-  auto named = GiveName(copy, name, replace);
-  if (!named.ok()) {
-    unlink(copy.c_str());
-    return named;
+  std::string final_name = name;
+  if (replace) {
+    if (rename(packed_path_.c_str(), name.c_str()) != 0) {
+      return ErrnoStatus("cannot write", name, errno);
+    }
+  } else {
+    auto renamed = RenameWithoutReplacing(packed_path_, name);
+    if (!renamed.ok()) return renamed.status();
+    final_name = *renamed;
   }
-  const std::string published = absl::StrCat(raw_path_, kPublishedSuffix);
-  unlink(published.c_str());
-  if (symlink(named->c_str(), published.c_str()) != 0) {
-    Discard();
-    return named;
-  }
-  if (!taken_over_path_.empty()) rename(packed_path_.c_str(), taken_over_path_.c_str());
-  return named;
-}
-
-void TraceFollower::LeaveForLater() {
-  if (!taken_over_path_.empty()) unlink(packed_path_.c_str());
+  unlink(raw_path_.c_str());
+  if (!taken_over_path_.empty()) unlink(taken_over_path_.c_str());
+  return final_name;
 }
 
 void TraceFollower::Discard() {
   unlink(raw_path_.c_str());
   unlink(packed_path_.c_str());
   if (!taken_over_path_.empty()) unlink(taken_over_path_.c_str());
-  if (!published_.empty()) unlink(absl::StrCat(raw_path_, kPublishedSuffix).c_str());
 }
 
 }  // namespace memtrace::report

@@ -81,16 +81,6 @@ class TraceFollower {
   // Gives the finished packed trace its name, and removes the raw one. Returns the name.
   absl::StatusOr<std::string> Publish(const std::string& name, bool replace);
 
-  // The same, but both files stay for Resume(), which then has a trace that was published: forked
-  // children that hold the raw file may have to tell in it that they could not create one of theirs.
-  absl::StatusOr<std::string> PublishAndKeep(const std::string& name, bool replace);
-  // After Finish(): of a trace that was published nothing has become known since.
-  bool HasNoNews() const {
-    return !published_.empty() && counts_.untraced_children == published_children_;
-  }
-  // Leaves the two files as Resume() found them.
-  void LeaveForLater();
-
   // Removes both files.
   void Discard();
 
@@ -103,8 +93,6 @@ class TraceFollower {
   void Observe(const format::BlockHeader& header, std::span<const uint8_t> content);
   absl::Status WriteEnd(const ProgramEnd& end);
   void HandBack();
-  absl::StatusOr<std::string> GiveName(const std::string& path, const std::string& name,
-                                       bool replace) const;
 
   std::string raw_path_, packed_path_, taken_over_path_, program_;
   UniqueFd raw_fd_, packed_fd_;
@@ -114,8 +102,6 @@ class TraceFollower {
   uint32_t pid_ = 0;
   uint64_t start_ns_ = 0;
   TraceCounts counts_;
-  std::string published_;  // the name that PublishAndKeep() gave
-  uint64_t published_children_ = 0;  // untraced ones, as it told
   uint64_t exec_ns_ = 0;  // when the last kEnd was written
   bool exec_failure_is_told_ = false;  // of the exec that this is of
   ExecAttempts execs_;
