@@ -272,8 +272,10 @@ void SuppressionWriter::AddCallers(absl::Span<const Frame* const> frames, size_t
         name = absl::StrCat("*", exported);
       }
       if (const size_t digit = StructorDigit(name); digit != name.npos) name[digit] = '?';
-      // To some names Valgrind adds their version: fclose@@GLIBC_2.2.5.
-      if (names::IsLibc(frame.module)) name += '*';
+      // To some names Valgrind adds their version: fclose@@GLIBC_2.2.5. And it takes names of
+      // symbols, which have a suffix of LLVM's in Rust (_ZN...17h...E.llvm.89): debug information
+      // has none.
+      if (names::IsLibc(frame.module) || symbolizer::IsRust(name)) name += '*';
       Add("fun", name);
     } else if (!frame.module.empty()) {
       Add("obj", RealPath(frame.module));

@@ -557,6 +557,24 @@ TEST(GeneratedSuppressionTest, AllowsForWhatMemcheckSeesOfTheAllocator) {
   EXPECT_TRUE(Matches(realloc, kPlain.Seen(AllocFunction::kRealloc)));
 }
 
+// LLVM adds to the symbols of functions that it shares between units, and memcheck reads those.
+TEST(GeneratedSuppressionTest, OfRustWhatSymbolsHaveBehindTheNameMayBeThere) {
+  const std::string old = "_ZN3std4sync4mpmc4Make17h0123456789abcdefE";
+  const std::string newer = "_RNvC3two4push";
+  const Frames frames = {Named("std::sync::mpmc::Make", old), Named("two::push", newer),
+                         Named("two::main", "_ZN3two4mainEv"), Main()};
+  const std::string text = SuppressionFor("n", "", AllocFunction::kMalloc, frames.pointers());
+  EXPECT_THAT(text, HasSubstr(absl::StrCat("   fun:", old, "*\n   fun:", newer,
+                                           "*\n   fun:_ZN3two4mainEv\n   fun:main\n}")));
+  EXPECT_TRUE(Matches(text, frames.Seen()));
+  const Frames of_symbols = {Named("std::sync::mpmc::Make", old + ".llvm.8919339176786301441"),
+                             Named("two::push", newer + ".llvm.1"),
+                             Named("two::main", "_ZN3two4mainEv"), Main()};
+  EXPECT_TRUE(Matches(text, of_symbols.Seen()));
+  EXPECT_THAT(SuppressionForFree("n", "free", frames.pointers()),
+              HasSubstr(absl::StrCat("   fun:free\n   fun:", old, "*\n")));
+}
+
 // A function of the program may be called as libc's that start threads are.
 TEST(GeneratedSuppressionTest, AProgramsOwnCloneIsAFrameLikeOthers) {
   std::vector<Frame> stack = {Named("node_new"), Named("clone"), Named("start_thread"), Named("use"), Main(), Below()};
