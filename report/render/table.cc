@@ -12,6 +12,7 @@ namespace {
 
 constexpr size_t kGoodLast = 16;  // below this a name says little: space is for it, too
 constexpr size_t kMinLast = 8;  // below this it says nothing
+constexpr size_t kGoodBelow = 40;  // for a name with its place, which numbers do not stand before
 
 std::string Pad(absl::string_view text, size_t width, bool left) {
   const size_t columns = words::DisplayWidth(text);
@@ -40,6 +41,10 @@ std::string TextTable::Render(const Style& style, size_t indent) const {
   const size_t last_width =
       std::max(named ? kMinLast : 0, style.width > used ? style.width - used : 0);
 
+  // Below the last column, or further left where that is narrow.
+  const size_t below_indent =
+      std::min(used + 2, style.width - std::min(style.width, kGoodBelow));
+
   std::string out;
   const std::string margin(indent, ' ');
   std::string header;
@@ -62,6 +67,10 @@ std::string TextTable::Render(const Style& style, size_t indent) const {
     if (row.last) absl::StrAppend(&line, row.last(last_width));
     absl::StripTrailingAsciiWhitespace(&line);
     absl::StrAppend(&out, line, "\n");
+    if (!row.below) continue;
+    for (const std::string& under : row.below(style.width - below_indent)) {
+      absl::StrAppend(&out, std::string(below_indent, ' '), under, "\n");
+    }
   }
   return out;
 }

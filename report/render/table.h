@@ -22,12 +22,14 @@ class TextTable {
   // Gives the text of the last cell when its width is known; the text may hold
   // colours, and is no wider than `width`.
   using LastCell = std::function<std::string(size_t width)>;
+  // Gives lines that stand below a row, in the same way.
+  using LinesBelow = std::function<std::vector<std::string>(size_t width)>;
 
   TextTable(std::vector<Column> columns, std::string last_header)
       : columns_(std::move(columns)), last_header_(std::move(last_header)) {}
 
-  void AddRow(std::vector<std::string> cells, LastCell last) {
-    rows_.push_back({std::move(cells), std::move(last)});
+  void AddRow(std::vector<std::string> cells, LastCell last, LinesBelow below = nullptr) {
+    rows_.push_back({std::move(cells), std::move(last), std::move(below)});
   }
   bool empty() const { return rows_.empty(); }
   std::string Render(const Style& style, size_t indent) const;
@@ -36,6 +38,7 @@ class TextTable {
   struct Row {
     std::vector<std::string> cells;
     LastCell last;
+    LinesBelow below;
   };
   std::vector<Column> columns_;
   std::string last_header_;  // empty: no last column

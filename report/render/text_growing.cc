@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "report/names/frames_filter.h"
 #include "report/render/growing.h"
 #include "report/render/table.h"
 #include "report/render/text_report.h"
@@ -13,6 +17,10 @@
 
 namespace memtrace::report::render {
 namespace {
+
+// Without --full: so many rows have lines below them, and so many frames are in these.
+constexpr size_t kRowsWithFrames = 5;
+constexpr size_t kFramesBelowRow = 3;
 
 uint64_t Whole(double value) { return static_cast<uint64_t>(std::max(value, 0.0) + 0.5); }
 
@@ -28,6 +36,32 @@ std::string PerTime(double per_second) {
     return absl::StrCat(words::HumanBytes(Whole(per_second * 3600)), "/h");
   }
   return absl::StrCat(words::HumanBytes(Whole(per_second * 86400)), "/d");
+}
+
+// Who called the caller, which may be one of an interpreter's that all have; the whole stack with
+// --full.
+std::vector<std::string> FramesBelowRow(const ReportView& view, StackId stack, size_t width,
+                                        const TextOptions& options) {
+  std::vector<std::string> lines;
+  const std::vector<const Frame*> frames = view.Frames(stack);
+  if (frames.empty()) return lines;
+  const names::Cut cut = names::CutStack(frames);
+  const size_t begin = options.full ? 0 : std::min(cut.caller + 1, cut.end);
+  size_t end = options.full ? frames.size() : cut.end;
+  const Frame* const marker =
+      end > begin && frames[end - 1]->role == FrameRole::kMarker ? frames[--end] : nullptr;
+  const size_t hidden =
+      options.full || end - begin <= kFramesBelowRow + 1 ? 0 : end - begin - kFramesBelowRow;
+  for (size_t i = begin; i < end - hidden; ++i) {
+    lines.push_back(FrameText(view, *frames[i], width, options, Ink::kDim));
+  }
+  if (hidden > 0) {
+    lines.push_back(options.style.Paint(
+        Ink::kDim, absl::StrCat("(", words::Plural(hidden, "more frame"), ": --full)")));
+  } else if (marker != nullptr) {
+    lines.push_back(FrameText(view, *marker, width, options, Ink::kWarning));
+  }
+  return lines;
 }
 
 }  // namespace
@@ -134,6 +168,12 @@ std::string GrowingText(const ReportView& view, const TextOptions& options) {
   const size_t shown = options.Shown(groups.size());
   for (size_t i = 0; i < shown; ++i) {
     const GrowingGroup& group = groups[i];
+    TextTable::LinesBelow frames;
+    if (options.full || i < kRowsWithFrames) {
+      frames = [&view, &options, stack = group.stack](size_t width) {
+        return FramesBelowRow(view, stack, width, options);
+      };
+    }
     table.AddRow({about(PerTime(group.bytes_per_s)),
                   about(group.bytes_per_allocation < 1000
                             ? absl::StrFormat("%.3g B", group.bytes_per_allocation)
@@ -143,7 +183,8 @@ std::string GrowingText(const ReportView& view, const TextOptions& options) {
                   group.held ? "at exit" : ""},
                  [&view, &options, stack = group.stack](size_t width) {
                    return CallerCell(view, stack, width, options);
-                 });
+                 },
+                 std::move(frames));
   }
   return absl::StrCat(Heading(options, "GROWING SITES", "they went on rising until the end"),
                       table.Render(options.style, 2),

@@ -622,6 +622,66 @@ TEST(TextReportTest, AShortRunShowsNoGrowth) {
               HasSubstr("GROWING SITES  none: less than 0.1 s shows no growth\n"));
 }
 
+// Callers of an interpreter say little alone.
+TEST(TextReportTest, GrowingSitesHaveTheFramesThatCalledTheCaller) {
+  MadeUp trace;
+  const auto grow = [&trace](const std::vector<Step>& steps, double bytes_per_s) {
+    trace.AddSite(trace.Stack(steps), 1000, 100, 1000).growth = {
+        .verdict = Growth::Verdict::kGrowing, .bytes_per_s = bytes_per_s,
+        .bytes_per_s_low = bytes_per_s / 2, .bytes_per_allocation = 100, .confidence = 0.99};
+  };
+  grow({{"std::vector<int>::push_back(int&&)", "/usr/include/c++/12/bits/stl_vector.h", 5, kApp,
+         true},
+        {"push", "/work/vm.c", 1}, {"step", "/work/vm.c", 2}, {"loop", "/work/vm.c", 3},
+        {"call", "/work/vm.c", 4}, {"a_rather_long_name_of_a_function_that_runs", "/work/vm.c", 5},
+        {"main", "/work/vm.c", 6}, Libc("__libc_start_call_main"), Libc("_start")}, 9000);
+  grow({{"exact", "/work/vm.c", 11}, {"one", "/work/vm.c", 12}, {"two", "/work/vm.c", 13},
+        {"three", "/work/vm.c", 14}, {"main", "/work/vm.c", 15}}, 8000);
+  for (uint32_t i = 0; i < 4; ++i) {
+    grow({{absl::StrCat("site_", i), "/work/vm.c", 20 + i},
+          {absl::StrCat("by_", i), "/work/vm.c", 30 + i}}, 7000.0 - i);
+  }
+  TextOptions options = Options(80, false);
+  options.sections = {TextSection::kGrowing};
+  const std::string text = RenderText(trace.View(), options);
+  const std::string margin(40, ' ');
+  for (const size_t width : {60, 80, 200}) {
+    options.style.width = width;
+    ExpectFits(RenderText(trace.View(), options), width);
+  }
+  EXPECT_THAT(text, HasSubstr(absl::StrCat("  push  vm.c:1\n", margin, "step  vm.c:2\n", margin,
+                                           "loop  vm.c:3\n", margin, "call  vm.c:4\n", margin,
+                                           "(2 more frames: --full)\n")));
+  EXPECT_THAT(text, HasSubstr(absl::StrCat("  exact  vm.c:11\n", margin, "one  vm.c:12\n", margin,
+                                           "two  vm.c:13\n", margin, "three  vm.c:14\n", margin,
+                                           "main  vm.c:15\n  ")));
+  EXPECT_THAT(text, HasSubstr("by_2  vm.c:32\n"));
+  EXPECT_THAT(text, HasSubstr("site_3  vm.c:23\n"));
+  EXPECT_THAT(text, Not(HasSubstr("by_3")));
+
+  options.full = true;
+  const std::string full = RenderText(trace.View(), options);
+  for (const char* frame : {"push_back(int&&)", "_start  ", "by_3  vm.c:33\n",
+                            "a_rather_long_name_of_a_function_that_runs  vm.c:5\n"}) {
+    EXPECT_THAT(full, HasSubstr(frame));
+  }
+  EXPECT_THAT(full, Not(HasSubstr("--full")));
+}
+
+TEST(TextReportTest, GrowingSitesSayWhereAShortStackEnds) {
+  MadeUp trace;
+  const StackId stack = trace.Stack({{"grow", "/work/a.c", 1}, {"run", "/work/a.c", 2}});
+  trace.EndWithMarker(stack, format::StackMarker::kTruncated);
+  trace.AddSite(stack, 1000, 100, 1000).growth = {.verdict = Growth::Verdict::kGrowing,
+                                                  .bytes_per_s = 10};
+  TextOptions options = Options(80, false);
+  options.sections = {TextSection::kGrowing};
+  const std::string margin(40, ' ');
+  EXPECT_THAT(RenderText(trace.View(), options),
+              HasSubstr(absl::StrCat("grow  a.c:1\n", margin, "run  a.c:2\n", margin,
+                                     "[truncated: deeper than the limit]\n")));
+}
+
 TEST(TextReportTest, AFewFaultsAreNoBurst) {
   MadeUp trace;
   trace.analysis.faults.minor = 2;
