@@ -12,7 +12,6 @@
 #include <memory>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/whole_io.h"
@@ -23,8 +22,6 @@
 namespace memtrace::report {
 namespace {
 
-constexpr char kRunRecordName[] = "RUN";
-constexpr size_t kMaxRunRecord = 8192;
 constexpr size_t kMaxNamePart = 200;  // NAME_MAX less what is put around it
 
 }  // namespace
@@ -81,22 +78,7 @@ absl::Status SpoolDirectory::WriteRunRecord(const RunRecord& record) const {
 }
 
 absl::StatusOr<RunRecord> SpoolDirectory::ReadRunRecord() const {
-  const std::string path = absl::StrCat(path_, "/", kRunRecordName);
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  std::string text(kMaxRunRecord, '\0');
-  const ssize_t n = fd.ok() ? read(fd.get(), text.data(), text.size()) : -1;
-  text.resize(static_cast<size_t>(std::max<ssize_t>(n, 0)));
-  const size_t line = text.find('\n');
-  RunRecord record;
-  if (line == text.npos || !absl::SimpleAtoi(text.substr(0, line), &record.root_pid) ||
-      text.size() < line + 3 || text.back() != '\n') {
-    return absl::FailedPreconditionError(absl::StrCat(
-        path_, " is not the directory that an interrupted run left (.NAME.spool.XXXXXX): ",
-        fd.ok() ? "its file " : "it has no file ", kRunRecordName,
-        fd.ok() ? " is damaged" : ""));
-  }
-  record.output = text.substr(line + 1, text.size() - line - 2);
-  return record;
+  return report::ReadRunRecord(path_);
 }
 
 std::vector<std::string> SpoolDirectory::RawTraces() const {

@@ -10,21 +10,16 @@
 #ifndef MEMTRACE_REPORT_RUN_SPOOL_DIRECTORY_H_
 #define MEMTRACE_REPORT_RUN_SPOOL_DIRECTORY_H_
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "report/trace/run_record.h"
 
 namespace memtrace::report {
 
 inline constexpr char kPackedSuffix[] = ".packed";
-
-struct RunRecord {
-  std::string output;  // where the trace of the root process goes
-  uint32_t root_pid = 0;
-};
 
 class SpoolDirectory {
  public:

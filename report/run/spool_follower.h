@@ -23,6 +23,7 @@
 #include "report/run/child_process.h"
 #include "report/run/spool_directory.h"
 #include "report/run/trace_follower.h"
+#include "report/trace/run_record.h"
 
 namespace memtrace::report {
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/whole_io.h"
 #include "report/base/errno_status.h"
+#include "report/trace/run_record.h"
 
 namespace memtrace::report {
 namespace {
@@ -27,7 +28,12 @@ absl::StatusOr<std::unique_ptr<FileSource>> FileSource::Open(const std::string& 
   const int fd = held != nullptr
                      ? fcntl(held->file_->fd(), F_DUPFD_CLOEXEC, 0)
                      : open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return ErrnoStatus("cannot open", path, errno);
+  if (fd < 0) {
+    const int error = errno;
+    const absl::Status status = ErrnoStatus("cannot open", path, error);
+    if (error != ENOENT) return status;
+    return absl::NotFoundError(absl::StrCat(status.message(), WhoWrites(path)));
+  }
   auto source = std::make_unique<FileSource>(fd);
   source->owned_ = true;
   struct stat st;

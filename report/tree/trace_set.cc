@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "report/trace/file_header.h"
+#include "report/trace/run_record.h"
 
 namespace memtrace::report {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 bool IsSpool(const std::string& name, const std::string& path) {
   struct stat info;
   return absl::StartsWith(name, ".") && absl::StrContains(name, ".spool.") &&
-         stat((path + "/RUN").c_str(), &info) == 0 && S_ISREG(info.st_mode);
+         stat(absl::StrCat(path, "/", kRunRecordName).c_str(), &info) == 0 && S_ISREG(info.st_mode);
 }
 
 absl::Status AddDirectory(const std::string& path, TraceSet* set) {
@@ -71,7 +72,9 @@ absl::StatusOr<TraceSet> FindTraces(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     struct stat info;
     if (stat(path.c_str(), &info) != 0) {
-      return absl::NotFoundError(absl::StrCat(path, ": ", strerror(errno)));
+      const int error = errno;
+      return absl::NotFoundError(
+          absl::StrCat(path, ": ", strerror(error), error == ENOENT ? WhoWrites(path) : ""));
     }
     if (S_ISDIR(info.st_mode)) {
       const absl::Status added = AddDirectory(path, &set);

@@ -15,6 +15,7 @@
 #include <random>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "report/base/unique_fd.h"
 #include "report/run/elf_facts.h"
 #include "report/run/library_finder.h"
@@ -22,6 +23,8 @@
 #include "report/run/preflight.h"
 #include "report/run/program_search.h"
 #include "report/run/spool_directory.h"
+#include "report/trace/byte_source.h"
+#include "report/trace/run_record.h"
 #include "tests/files.h"
 #include "tests/report/run/run_raw_trace.h"
 
@@ -333,6 +336,32 @@ TEST(SpoolDirectoryTest, IsPrivateHiddenAndGoneAfterwards) {
   unlink((spool->path() + "/a.1.2.mtr").c_str());
   EXPECT_TRUE(spool->RemoveIfEmpty());
   EXPECT_TRUE(FilesIn(directory).empty());
+}
+
+// Until then it is hidden.
+TEST(SpoolDirectoryTest, IsNamedWhereTheTraceThatItIsForIsNotThere) {
+  TempDir directory;
+  const auto spool = SpoolDirectory::Create(directory / "out.mtr");
+  ASSERT_TRUE(spool.ok()) << spool.status();
+  const std::string trace = directory / "out.42.mtr";
+  const auto message = [&] { return std::string(FileSource::Open(trace).status().message()); };
+  const std::string missing = absl::StrCat("cannot open ", trace, ": No such file or directory");
+  EXPECT_EQ(message(), missing) << "there is no record of a run yet";
+  ASSERT_TRUE(spool->WriteRunRecord({"out.42.mtr", 0}).ok());
+  const std::string finish =
+      absl::StrCat("and when the program has ended and the file is still missing: memtrace run "
+                   "--finish ", spool->path());
+  const std::string whose = "; the run that writes it goes on, or was interrupted: ";
+  EXPECT_EQ(message(), absl::StrCat(missing, whose, finish));
+  ASSERT_TRUE(spool->WriteRunRecord({trace, 42}).ok());
+  WriteFile(spool->path() + "/a.42.2.mtr", "x");
+  EXPECT_EQ(message(),
+            absl::StrCat(missing, whose, "memtrace leaks 42 asks the program if it still runs, ",
+                         "memtrace report ", spool->path(),
+                         "/*.mtr shows what is not packed yet, ", finish));
+  EXPECT_EQ(WhoWrites(directory / "out.mtr"), "") << "another trace";
+  WriteFile(spool->path() + "/RUN", "damaged");
+  EXPECT_EQ(message(), missing);
 }
 
 TEST(SpoolDirectoryTest, IsRemovedWhereThereIsNoDescriptorForItsRecord) {

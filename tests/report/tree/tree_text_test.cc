@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <span>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "report/tree/trace_set.h"
 #include "report/tree/tree_view.h"
 #include "tests/report/trace_builder.h"
 #include "tests/temp_dir.h"
@@ -225,6 +228,21 @@ TEST_F(TreeTextTest, WhatWasAllocatedWhileTheRecordingWasStoppedIsTold) {
               HasSubstr(" 2 traces: recording stopped by the program (memtrace_stop): what "
                         "it allocated then is in no figure\n"));
   Summary({}, [](TreeAnalysis* tree) { EXPECT_EQ(tree->not_all_recorded, 2u); });
+}
+
+TEST(TraceSetTest, ATraceThatIsStillWrittenIsNotJustMissing) {
+  TempDir directory;
+  const std::string spool = directory / ".b.mtr.spool.Ab0Cd1";
+  ASSERT_TRUE(std::filesystem::create_directory(spool));
+  std::ofstream(spool + "/RUN") << "7\n/x/b.mtr\n";
+  std::ofstream(directory / "a.mtr") << "x";
+  const auto message = [&](const std::string& name) {
+    return std::string(FindTraces({directory / "a.mtr", directory / name}).status().message());
+  };
+  EXPECT_THAT(message("b.mtr"),
+              HasSubstr(absl::StrCat("b.mtr: No such file or directory; the run that writes it ",
+                                     "goes on, or was interrupted: memtrace leaks 7 ")));
+  EXPECT_THAT(message("c.mtr"), testing::EndsWith("c.mtr: No such file or directory"));
 }
 
 }  // namespace
