@@ -153,18 +153,20 @@ class AnalyzerPass {
     return {std::max({latest_ns_, latest_low_ns_, order_->latest_low()}), latest_low_ticks_,
             order_->content_bytes_read(), events_, model_.live_table_size(), model_.site_count()};
   }
+  using CodePlace = std::pair<uint64_t, uint32_t>;  // a return address and its module instance
+
   template <typename Archive>
   void Fold(Archive& archive);
   bool TakeUp(const PassState& state);
   bool TakeUpPieces(const PassState& state);
   void ApplyExtended(size_t stream, const EventCursor& cursor);
   void ApplyMmap(const ExtendedEvent& event, MappingModel::Call* call);
-  void NoteLargeMmap(StackId stack);
+  void NoteMapper(StackId stack, std::vector<CodePlace>* places);
   void ApplyStop(bool stops, uint64_t time);  // of the recording, or that it goes on
   void AddUsage(const ExtendedEvent& event, uint64_t time);
   void FillProcess(Analysis* analysis) const;
   void FillThreads(Analysis* analysis) const;
-  void FillLargeMappers(Analysis* analysis) const;
+  void FillMappers(Analysis* analysis) const;
 
   TraceReader* const reader_;
   const AnalyzeOptions& options_;
@@ -184,8 +186,8 @@ class AnalyzerPass {
   uint64_t rss_bytes_ = 0;  // as last sampled
   bool before_first_mapping_ = true;
   uint64_t mapped_at_start_ = 0;
-  // Where mmap was called for so much: return addresses, each with its module instance.
-  std::vector<std::pair<uint64_t, uint32_t>> large_mmaps_;
+  // Where mmap was called for kLargeMmapBytes or more, and for what an arena of pymalloc is.
+  std::vector<CodePlace> large_mmaps_, arena_mmaps_;
   Timeline timeline_;
   PhaseCollector phases_{range_.from_ns};
   uint64_t stops_ = 0, stopped_ns_ = 0, stopped_at_ns_ = UINT64_MAX;

@@ -103,9 +103,12 @@ void AnalyzerPass::ApplyExtended(size_t stream, const EventCursor& cursor) {
 void AnalyzerPass::ApplyMmap(const ExtendedEvent& event, MappingModel::Call* call) {
   call->file = event.text(6);
   call->anonymous = (event.high(3) & kMapAnonymous) != 0;
-  if (call->anonymous && (event.high(3) & kMapTypes) == kMapPrivate &&
-      event.word(2) >= kLargeMmapBytes) {
-    NoteLargeMmap(call->stack);
+  if (call->anonymous && (event.high(3) & kMapTypes) == kMapPrivate) {
+    const uint64_t bytes = event.word(2);
+    if (bytes >= kLargeMmapBytes) NoteMapper(call->stack, &large_mmaps_);
+    if (bytes == kPymallocArenaBytes || bytes == kOldPymallocArenaBytes) {
+      NoteMapper(call->stack, &arena_mmaps_);
+    }
   }
   // A call that began the recording was made before the memory map was read.
   if (std::exchange(before_first_mapping_, false) && call->anonymous &&
@@ -116,10 +119,10 @@ void AnalyzerPass::ApplyMmap(const ExtendedEvent& event, MappingModel::Call* cal
   mappings_.Map(event.word(1), event.word(2), *call);
 }
 
-void AnalyzerPass::NoteLargeMmap(StackId stack) {
+void AnalyzerPass::NoteMapper(StackId stack, std::vector<CodePlace>* places) {
   const StackNode& node = stacks_->node(stack);
-  const std::pair<uint64_t, uint32_t> place(node.pc, node.instance);
-  if (std::ranges::find(large_mmaps_, place) == large_mmaps_.end()) large_mmaps_.push_back(place);
+  const CodePlace place(node.pc, node.instance);
+  if (std::ranges::find(*places, place) == places->end()) places->push_back(place);
 }
 
 void AnalyzerPass::ApplyStop(bool stops, uint64_t time) {

@@ -89,14 +89,16 @@ void AnalyzerPass::FillThreads(Analysis* analysis) const {
   }
 }
 
-void AnalyzerPass::FillLargeMappers(Analysis* analysis) const {
+void AnalyzerPass::FillMappers(Analysis* analysis) const {
   const ModuleIndex modules(analysis->modules);
-  std::vector<ModuleId>& mappers = analysis->large_mappers;
-  for (const auto& [pc, instance] : large_mmaps_) {
-    const ModuleInfo* const module = modules.Find(instance, pc);
+  const auto add = [&](const CodePlace& place, std::vector<ModuleId>* mappers) {
+    const ModuleInfo* const module = modules.Find(place.second, place.first);
     const ModuleId id = module == nullptr ? ModuleId{} : module->id;
-    if (std::ranges::find(mappers, id) == mappers.end()) mappers.push_back(id);
-  }
+    if (std::ranges::find(*mappers, id) == mappers->end()) mappers->push_back(id);
+  };
+  std::vector<ModuleId>& mappers = analysis->large_mappers;
+  for (const CodePlace& place : large_mmaps_) add(place, &mappers);
+  for (const CodePlace& place : arena_mmaps_) add(place, &analysis->arena_mappers);
   // A child has from its parent what no call of its own mapped.
   const auto& map = reader_->metadata().map_at_start;
   if (map.has_value() ? HasPrivateMemoryOf(map->text, kLargeMmapBytes) : analysis->process.forked) {
@@ -187,7 +189,7 @@ void AnalyzerPass::Finish(Analysis* analysis) {
   }
   const auto& map_at_end = reader_->metadata().map_at_end;
   mappings_.Finish(map_at_end.has_value() ? std::string_view(map_at_end->text) : "", analysis);
-  FillLargeMappers(analysis);
+  FillMappers(analysis);
   // Of some of the blocks, what the others explain would be growth that no event explains.
   if (range_.whole() && !analysis->of_some_blocks()) {
     analysis->memory_map.program_mmap_at_start_bytes = mapped_at_start_;

@@ -15,8 +15,8 @@ void AnalyzerPass::Fold(Archive& archive) {
   uint64_t stacks = stacks_->size(), sites = model_.site_count();
   archive(stacks, sites);
   archive.Check(stacks <= stacks_->size() && sites == model_.site_count());
-  archive(rss_bytes_, usage_, before_first_mapping_, mapped_at_start_, large_mmaps_, stops_,
-          stopped_ns_, stopped_at_ns_, names_, events_, from_rings_, latest_ns_);
+  archive(rss_bytes_, usage_, before_first_mapping_, mapped_at_start_, large_mmaps_, arena_mmaps_,
+          stops_, stopped_ns_, stopped_at_ns_, names_, events_, from_rings_, latest_ns_);
   model_.Fold(archive);
   mappings_.Fold(archive);
   faults_.Fold(archive);

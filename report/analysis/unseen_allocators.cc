@@ -108,6 +108,14 @@ bool MayHaveAllocatorLinkedIn(const ModuleInfo& module) {
          path.substr(path.rfind('/') + 1).starts_with("libpython");
 }
 
+// Also loaded at another time.
+bool IsAmong(const std::vector<ModuleId>& mappers, const ModuleInfo& module,
+             const Analysis& analysis) {
+  return std::ranges::any_of(analysis.modules, [&](const ModuleInfo& one) {
+    return one.path == module.path && std::ranges::find(mappers, one.id) != mappers.end();
+  });
+}
+
 // Whether mimalloc was at work in a CPython, which has had it in every build since 3.13 and gets
 // objects from it with PYTHONMALLOC=mimalloc alone, or where it is built without the global lock.
 enum class MimallocUse : char { kNone, kSome, kNotKnown };
@@ -118,13 +126,15 @@ enum class MimallocUse : char { kNone, kSome, kNotKnown };
 MimallocUse MimallocUseIn(const ModuleInfo& python, const Analysis& analysis) {
   bool all_known = analysis.process.has_record && !analysis.process.imported() &&
                    !analysis.coverage.events_missing && analysis.coverage.window_begin_ns == 0;
-  for (const ModuleId mapper : analysis.large_mappers) {
-    if (!mapper) all_known = false;
-    for (const ModuleInfo& module : analysis.modules) {
-      if (mapper && module.id == mapper && module.path == python.path) return MimallocUse::kSome;
-    }
-  }
+  if (IsAmong(analysis.large_mappers, python, analysis)) return MimallocUse::kSome;
+  const std::vector<ModuleId>& mappers = analysis.large_mappers;
+  all_known &= std::ranges::find(mappers, ModuleId{}) == mappers.end();
   return all_known ? MimallocUse::kNone : MimallocUse::kNotKnown;
+}
+
+// With PYTHONMALLOC=malloc it maps nothing of that size, but for a module `mmap` that is linked in.
+bool UsesPymalloc(const ModuleInfo& python, const Analysis& analysis) {
+  return IsAmong(analysis.arena_mappers, python, analysis);
 }
 
 struct Examined {
@@ -182,6 +192,9 @@ class Survey {
           return (one.module->flags & format::kModulePermanent) &&
                  one.Exports(Kind::kOperatorDelete);
         });
+    analysis_.coverage.pymalloc = std::ranges::any_of(all_, [this](const Examined& one) {
+      return IsPython(one) && UsesPymalloc(*one.module, analysis_);
+    });
     return shares_free_;
   }
 
@@ -470,12 +483,14 @@ void UnseenAllocatorsByProgram::Fill(Analysis* analysis) {
     absl::StrAppend(&modules, module.path, "\n", module.build_id, "\n");
     if (MayHaveAllocatorLinkedIn(module))
       modules += static_cast<char>(MimallocUseIn(module, *analysis));
+    modules += UsesPymalloc(module, *analysis) ? 'p' : '-';
   }
   const auto [at, is_new] = found_.try_emplace(std::move(modules));
   Found& found = at->second;
   if (!is_new) {
     coverage.modules_not_examined += found.modules_not_examined;
     coverage.own_operator_delete = found.own_operator_delete;
+    coverage.pymalloc = found.pymalloc;
     coverage.unseen_allocators.insert(coverage.unseen_allocators.end(), found.allocators.begin(),
                                       found.allocators.end());
     coverage.notes.insert(coverage.notes.end(), found.notes.begin(), found.notes.end());
@@ -486,6 +501,7 @@ void UnseenAllocatorsByProgram::Fill(Analysis* analysis) {
   found.shares_free = Survey(find_, analysis).Run();
   found.modules_not_examined = coverage.modules_not_examined;
   found.own_operator_delete = coverage.own_operator_delete;
+  found.pymalloc = coverage.pymalloc;
   found.allocators = coverage.unseen_allocators;
   found.notes.assign(coverage.notes.begin() + static_cast<ptrdiff_t>(notes_before),
                      coverage.notes.end());

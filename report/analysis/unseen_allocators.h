@@ -13,7 +13,8 @@
 //                                jemalloc's sdallocx, by which blocks of malloc end unseen
 //
 // CPython has mimalloc inside and seldom uses it: that is told where code of CPython's mapped
-// memory as mimalloc does (Analysis::large_mappers), or where it is not known what was mapped.
+// memory as mimalloc does (Analysis::large_mappers), or where it is not known what was mapped. Its
+// pymalloc is no unseen allocator, for the arenas are in the trace; but they hide leaks.
 //
 // Only what somebody calls is told: an allocator's own names count where a module asks for
 // them. The modules are those that stacks or memory maps tell of. Where a module asks for dlopen
@@ -38,13 +39,19 @@
 
 namespace memtrace::report {
 
+// What Coverage::pymalloc means for a memory scan.
+inline constexpr char kPymallocHides[] =
+    "Python's small objects lie in arenas of pymalloc: one that is lost is not seen, and what it "
+    "points to counts as reachable. With PYTHONMALLOC=malloc in the program's environment each is "
+    "a block";
+
 using FindModuleNames = std::function<symbolizer::ModuleNames(
     const symbolizer::Module&, std::span<const std::string_view> names,
     std::span<const std::string_view> texts)>;
 
-// Fills Coverage::unseen_allocators, ::own_operator_delete and ::modules_not_examined, and adds its
-// notes. Takes those invalid frees back that may be of blocks which an unseen allocator gave out,
-// and counts them as InvalidFrees::of_unseen_blocks.
+// Fills Coverage::unseen_allocators, ::own_operator_delete, ::pymalloc and ::modules_not_examined,
+// and adds its notes. Takes those invalid frees back that may be of blocks which an unseen allocator
+// gave out, and counts them as InvalidFrees::of_unseen_blocks.
 void FillUnseenAllocators(const FindModuleNames& find, Analysis* analysis);
 
 // The same of many traces: a program, with its modules and what it used of them, is looked at once,
@@ -61,9 +68,10 @@ class UnseenAllocatorsByProgram {
     std::string shares_free;  // who may have given out blocks of which only a free() is seen
     uint64_t modules_not_examined = 0;
     bool own_operator_delete = false;
+    bool pymalloc = false;
   };
   const FindModuleNames find_;
-  // By the modules, of which one is the program, and whether it used a mimalloc of CPython's.
+  // By the modules, of which one is the program, and what allocators of CPython's it used.
   std::map<std::string, Found> found_;
 };
 

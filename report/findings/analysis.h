@@ -104,6 +104,7 @@ struct Coverage {
   // The program, or a library, has an operator delete that all call in place of the C++ runtime's:
   // what that ends is its own affair.
   bool own_operator_delete = false;
+  bool pymalloc = false;  // a CPython gave out objects of arenas: see kPymallocHides
   uint64_t modules_not_examined = 0;  // for that: the file is not here, or another one
   std::vector<std::pair<std::string, uint64_t>> counters;  // kCounter records
 };
@@ -139,6 +140,8 @@ struct Analysis {
   // range, up to its end. ModuleId{}: that of nobody who is known, or what the process had of such
   // memory when its recording began is not.
   std::vector<ModuleId> large_mappers;
+  // Whose code mapped as much of it as an arena of CPython's pymalloc, as far as that is known.
+  std::vector<ModuleId> arena_mappers;
   std::vector<ModuleInfo> modules;
   SizeHistogram sizes;
   std::vector<LiveBlock> live;          // by address; see LiveBlock

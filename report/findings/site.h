@@ -67,6 +67,10 @@ struct MappingSite {
 // From here on an mmap of private memory of no file is told in Analysis::large_mappers: mimalloc
 // gets no less than this, a segment of its, for blocks.
 inline constexpr uint64_t kLargeMmapBytes = uint64_t{32} << 20;
+// An arena of CPython's pymalloc: since 3.10, and before. An mmap of just that, of private memory
+// of no file, is told in Analysis::arena_mappers.
+inline constexpr uint64_t kPymallocArenaBytes = uint64_t{1} << 20;
+inline constexpr uint64_t kOldPymallocArenaBytes = uint64_t{256} << 10;
 
 // The pools (memtrace_pool_create) that have one name and one creating stack, together; one whose
 // creation is not in the trace by itself, named after its address. Their blocks are those of sites

@@ -370,5 +370,44 @@ TEST(PythonsMimallocTest, OfOtherProgramsItIsToldAsBefore) {
   EXPECT_EQ(PythonFilled(PythonThatMapped({}), files).coverage.unseen_allocators.size(), 1u);
 }
 
+// The arenas of a CPython since 3.10, and of one before.
+TEST(PythonsPymallocTest, IsKnownByItsArenas) {
+  for (const uint64_t arena : {kMiB, kMiB / 4}) {
+    const AnalyzedTrace trace = PythonThatMapped({{kByPython, arena}, {kByLibpython, arena}});
+    for (const Names& names : {kStripped, kWithSymbols}) {
+      for (const char* module : {kPython, kLibpython}) {
+        const Analysis a = PythonFilled(trace, {{module, names}});
+        EXPECT_TRUE(a.coverage.pymalloc) << module;
+        EXPECT_TRUE(AllRecorded(a.coverage));
+      }
+    }
+  }
+  AnalyzeOptions late;
+  late.range.from_ns = 500;
+  EXPECT_TRUE(PythonFilled(PythonThatMapped({{kByPython, kMiB}}, "", late), {{kPython, kStripped}})
+                  .coverage.pymalloc);
+}
+
+// With PYTHONMALLOC=malloc it maps pieces of its own stack, and its libraries what they like.
+TEST(PythonsPymallocTest, IsNotToldWhereNothingTellsOfIt) {
+  const Files files = {{kPython, kStripped}};
+  for (const auto& [pc, bytes] : std::vector<std::pair<uint64_t, uint64_t>>{
+           {kByPython, kMiB / 64}, {kByPython, 64 * kMiB}, {kByNumbers, kMiB}, {0, kMiB}}) {
+    EXPECT_FALSE(PythonFilled(PythonThatMapped({{pc, bytes}}), files).coverage.pymalloc) << bytes;
+  }
+  EXPECT_FALSE(PythonFilled(PythonThatMapped({}), files).coverage.pymalloc);
+  const Files no_python = {{kPython, {{}, {}, {"malloc"}}}};
+  EXPECT_FALSE(PythonFilled(PythonThatMapped({{kByPython, kMiB}}), no_python).coverage.pymalloc);
+}
+
+TEST(PythonsPymallocTest, OfManyRunsThoseAreToldThatUseIt) {
+  UnseenAllocatorsByProgram by_program(NamesIn({{kPython, kStripped}}));
+  for (const uint64_t bytes : {kMiB, kMiB / 64, kMiB, kMiB / 64}) {
+    Analysis one = PythonThatMapped({{kByPython, bytes}}).analysis;
+    by_program.Fill(&one);
+    EXPECT_EQ(one.coverage.pymalloc, bytes == kMiB);
+  }
+}
+
 }  // namespace
 }  // namespace memtrace::report
