@@ -409,6 +409,7 @@ class InputReader {
                GateProcess* process, std::vector<StackId>* stacks) {
     process->scanned = true;
     process->frees_unseen = scan.frees_unseen;
+    process->pymalloc = analysis.coverage.pymalloc;
     process->notes = scan.notes;
     if (std::string behind = WhatCameBehindTheScan(scan, analysis); !behind.empty()) {
       process->notes.push_back(std::move(behind));

@@ -51,6 +51,7 @@ struct GateProcess {
   bool failed = false;   // it was killed, ended by a signal, or with another status than 0
   bool scanned = false;  // there is a complete scan
   bool frees_unseen = false;  // LeakScan::frees_unseen of that
+  bool pymalloc = false;  // Coverage::pymalloc, and it was scanned
   std::vector<std::string> notes;  // of the scan: what it did not see
   std::array<LeakAmount, kLeakKinds> totals;  // kUnfreed: live at the end
   uint64_t peak_bytes = 0, allocations = 0;

@@ -8,7 +8,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "report/analysis/unseen_allocators.h"
 #include "report/gate/wrong_frees.h"
+#include "report/names/glib_slices.h"
 #include "report/names/perl_frames.h"
 #include "report/suppress/memcheck_stack.h"
 
@@ -163,6 +165,7 @@ class Judging {
     CollectNotes();
     SumLosses();
     JudgeLeaks();
+    NoteWhatHidesLeaks();
     FindNameless();
     FindFixed();
     CheckLimits();
@@ -181,6 +184,8 @@ class Judging {
   // Each leak gets its verdict; those that fail the gate come first. What may be no leak of the
   // program gets a note.
   void JudgeLeaks();
+  // Allocators within the programs, whatever the verdict: they may be why there is no leak.
+  void NoteWhatHidesLeaks();
   void FindNameless();
   // What the baseline knows and no process had any more, or nobody is told of: it is suppressed, or
   // of a program that did not run.
@@ -338,6 +343,25 @@ void Judging::JudgeLeaks() {
            PassesThroughPerl(names_.symbols(), leak.stack);
   });
   if (of_perl) result_.notes.insert(result_.notes.begin(), kPerlKeeps);
+}
+
+void Judging::NoteWhatHidesLeaks() {
+  if (!policy_.needs_scan()) return;
+  const auto counts = [](const GateProcess& process) { return process.no_evidence.empty(); };
+  const auto put_first = [this](const char* note) {
+    result_.notes.insert(result_.notes.begin(), note);
+  };
+  if (std::ranges::any_of(input_.processes, [&](const GateProcess& process) {
+        return process.pymalloc && counts(process);
+      })) {
+    put_first(kPymallocHides);
+  }
+  if (std::ranges::any_of(input_.losses, [&](const ProcessLoss& loss) {
+        return loss.kind != LeakKind::kUnfreed && counts(input_.processes[loss.process]) &&
+               IsASlab(names_.symbols(), loss.function, loss.stack);
+      })) {
+    put_first(kSlabsHideSlices);
+  }
 }
 
 void Judging::FindNameless() {

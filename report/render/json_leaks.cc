@@ -8,8 +8,8 @@
 #include "report/leak/heuristics.h"
 #include "report/leak/leak_kinds.h"
 #include "report/leak/leak_scans.h"
-#include "report/names/perl_frames.h"
 #include "report/render/json_parts.h"
+#include "report/render/scan_notes.h"
 
 namespace memtrace::report::render {
 namespace {
@@ -85,9 +85,7 @@ Json LeakScanJson(const ReportView& view, const LeakScan& scan) {
   json["state"] = std::string(leak::StateName(scan.state));
   json["failure"] = done ? Json() : Json(scan.failure);
   json["notes"] = scan.notes;
-  if (std::string note = PerlNote(view.symbols(), view.analysis(), scan); !note.empty()) {
-    json["notes"].push_back(std::move(note));
-  }
+  for (std::string& note : NotesOnScan(view, scan)) json["notes"].push_back(std::move(note));
   json["frees_unseen"] = scan.frees_unseen;
   json["totals"] = done ? LeakTotalsJson(scan.totals) : Json();
   Json heuristics = Json::object();

@@ -10,8 +10,8 @@
 #include "report/leak/heuristics.h"
 #include "report/leak/leak_kinds.h"
 #include "report/leak/leak_scans.h"
-#include "report/names/perl_frames.h"
 #include "report/render/lines.h"
+#include "report/render/scan_notes.h"
 #include "report/render/selection_lines.h"
 #include "report/render/text_report.h"
 #include "report/words/escape.h"
@@ -55,15 +55,7 @@ std::string SummaryOf(const ReportView& view, const TextOptions& options) {
                     leak::AmountText(scan.suppressed), "\n");
   }
   Lines lines(options);
-  if (scan.by_heuristic[static_cast<size_t>(leak::Pointer::kGSlice)].blocks != 0) {
-    lines.Add("",
-              "gslice: slabs of GLib's slices. A slice in them that is lost is not seen: with "
-              "G_SLICE=always-malloc in the program's environment each slice is a block, as "
-              "Valgrind sees it");
-  }
-  if (const std::string note = PerlNote(view.symbols(), view.analysis(), scan); !note.empty()) {
-    lines.Add("", note);
-  }
+  for (const std::string& note : NotesOnScan(view, scan)) lines.Add("", note);
   for (const UsedSuppression& each : scan.suppressions) {
     if (each.records != 0) continue;
     lines.Add("",

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "report/base/path.h"
 #include "report/names/frames_filter.h"
+#include "report/names/glib_slices.h"
 #include "report/valgrind/stack_key.h"
 
 namespace memtrace::report::valgrind {
@@ -60,7 +61,7 @@ uint64_t BlocksOf(const LostOnASide& side, LeakKind kind) {
 
 auto FirstOfSlices(const std::vector<LossFrame>& stack) {
   return std::ranges::find_if(stack, [](const LossFrame& frame) {
-    return absl::StartsWith(frame.function, "g_slice_");
+    return IsOfGLibsSlices(frame.function);
   });
 }
 

@@ -1,6 +1,6 @@
 // What GLib does otherwise where it runs under Valgrind, which it asks: it tells memcheck of blocks
 // within those that it takes from malloc, and lets the arrays of its hash tables begin large.
-// Before 2.76 it takes each slice from malloc there, and slabs of them elsewhere.
+// Before 2.76 it takes each slice from malloc there, and slabs of them elsewhere (glib_slices.h).
 //
 // Pure functions; any thread.
 

@@ -131,5 +131,22 @@ int main(void) { kept = malloc(5000); atexit(AtExit); return 0; }
   EXPECT_THAT(ReportText(traces.path()), HasSubstr("4.88 KiB in 1 block definitely lost"));
 }
 
+// With PYTHONMALLOC=malloc there is nothing to say.
+TEST_F(CheckScansTest, ThatPythonsArenasHideLeaksIsSaid) {
+  for (const std::string allocator : {"pymalloc", "malloc"}) {
+    const Result run = RunCommand(
+        {.arguments = {ToolPath(), "check", "--run", "--", "/usr/bin/python3", "-S", "-B", "-c",
+                       "rows = [str(i) for i in range(20000)]"},
+         .environment = {{"PYTHONMALLOC", allocator}}});
+    if (run.exit_status == 127) GTEST_SKIP() << "there is no python3";
+    const auto is_said = HasSubstr("PYTHONMALLOC=malloc");
+    if (allocator == "malloc") {
+      EXPECT_THAT(run.out, Not(is_said)) << run.err;
+    } else {
+      EXPECT_THAT(run.out, is_said) << run.err;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace memtrace::e2e

@@ -120,6 +120,12 @@ TEST(GLibHeuristicsTest, ObjectsWithPrivateDataAreReachable) {
     const Json report = Report(trace);
     const Json& by = report.at("leak_scans").at(0).at("reachable_via_heuristic");
     EXPECT_GT(by.at("gobject").at("blocks").get<int>() + by.at("gslice").at("blocks").get<int>(), 0);
+    const std::string notes = report.at("leak_scans").at(0).at("notes").dump();
+    if (*slice != 0) {
+      EXPECT_THAT(notes, testing::Not(testing::HasSubstr("G_SLICE")));
+    } else if (by.at("gslice").at("blocks") != 0) {
+      EXPECT_THAT(notes, testing::HasSubstr("G_SLICE=always-malloc"));
+    }
   }
 }
 

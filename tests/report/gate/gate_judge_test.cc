@@ -528,6 +528,34 @@ TEST(JudgeTest, WhatPerlDoesNotFreeHasANote) {
       << "it fails nothing";
 }
 
+// What has no leak may have some that nobody sees.
+TEST(JudgeTest, AllocatorsThatHideLeaksHaveNotes) {
+  using format::AllocFunction;
+  MadeUpGate gate;
+  const uint32_t app = gate.AddProcess("app"), python = gate.AddProcess("python3.11");
+  const StackId sliced = gate.made_up.Stack(
+      {{"", "", 0, kPlugin}, {"g_slice_alloc", "", 0, kPlugin}, {"main", "/work/main.c", 3}});
+  gate.made_up.AddSite(sliced, 1, 1, 0);
+  gate.AddLeak(app, LeakKind::kReachable, sliced, 496, 1);
+  gate.AddLeak(app, LeakKind::kReachable, gate.Stack("Align"), 496, 1);
+  gate.input.losses.back().function = AllocFunction::kPosixMemalign;
+  const auto of_slices = testing::Contains(HasSubstr("G_SLICE=always-malloc"));
+  const auto of_python = testing::Contains(HasSubstr("PYTHONMALLOC=malloc"));
+  EXPECT_THAT(gate.Judge().notes, AllOf(testing::Not(of_slices), testing::Not(of_python)))
+      << "this slice is of malloc, and that is none";
+  gate.input.losses.front().function = AllocFunction::kPosixMemalign;
+  EXPECT_EQ(gate.Judge().exit_code(), 0);
+  EXPECT_THAT(gate.result.notes, AllOf(of_slices, testing::Not(of_python)));
+  gate.input.processes[python].pymalloc = true;
+  EXPECT_EQ(gate.Judge().exit_code(), 0);
+  EXPECT_THAT(gate.result.notes, AllOf(of_slices, of_python));
+  gate.input.processes[python].no_evidence = "it was not scanned";
+  EXPECT_THAT(gate.Judge().notes, AllOf(of_slices, testing::Not(of_python)));
+  gate.policy.fail_on = LeakKindSet();
+  EXPECT_THAT(gate.Judge().notes, AllOf(testing::Not(of_slices), testing::Not(of_python)))
+      << "no scan was asked for";
+}
+
 Analysis Ended(ProcessInfo::End end) {
   Analysis analysis;
   analysis.process.end = end;

@@ -147,7 +147,49 @@ TEST(LeakTextTest, SlabsOfGLibsSlicesAreSaidToBeSuch) {
   EXPECT_THAT(Text(trace.View()), Not(HasSubstr("G_SLICE")));
   trace.analysis.leak_scans[0].by_heuristic[static_cast<size_t>(leak::Pointer::kGSlice)] = {1000, 1};
   EXPECT_THAT(Text(trace.View()), HasSubstr("gslice: 1,000 bytes in 1 block\n"));
-  EXPECT_THAT(Text(trace.View()), HasSubstr("A slice in them that is lost is not seen"));
+  EXPECT_THAT(Text(trace.View()), HasSubstr("lie in slabs: one that is lost is not seen"));
+}
+
+TEST(LeakTextTest, SlabsAreSaidToHideSlices) {
+  using format::AllocFunction;
+  Leaky trace;
+  const StackId sliced = trace.Stack({{"", "", 0, kPlugin}, {"g_slice_alloc", "", 0, kPlugin},
+                                      {"g_list_prepend", "", 0, kPlugin}, {"main", "/work/pair.c", 3}});
+  const StackId aligned = trace.Stack({{"Align", "/work/pair.c", 5}, {"main", "/work/pair.c", 9}});
+  for (const StackId stack : {sliced, aligned}) trace.AddSite(stack, 1, 496, 1);
+  LeakScan& scan = trace.analysis.leak_scans[0];
+  scan.records.push_back({.kind = LeakKind::kReachable, .bytes = 496, .blocks = 1});
+  const auto notes = [&] { return Json(trace.View())["leak_scans"][0]["notes"]; };
+  const auto of = [&](StackId stack, AllocFunction function) {
+    scan.records.back().stack = stack;
+    scan.records.back().function = function;
+  };
+  of(aligned, AllocFunction::kPosixMemalign);
+  EXPECT_THAT(Text(trace.View()), Not(HasSubstr("G_SLICE")));
+  of(sliced, AllocFunction::kMalloc);
+  EXPECT_THAT(Text(trace.View()), Not(HasSubstr("G_SLICE"))) << "as with G_SLICE=always-malloc";
+  EXPECT_EQ(notes().size(), 1u);
+  of(sliced, AllocFunction::kPosixMemalign);
+  EXPECT_THAT(Text(trace.View()), HasSubstr("G_SLICE=always-malloc"));
+  ASSERT_EQ(notes().size(), 2u);
+  EXPECT_THAT(notes()[1].get<std::string>(), HasSubstr("G_SLICE=always-malloc"));
+  // Known by both, they are told of once.
+  scan.by_heuristic[static_cast<size_t>(leak::Pointer::kGSlice)] = {496, 1};
+  EXPECT_EQ(notes().size(), 2u);
+  scan.by_heuristic = {};
+  scan.records.back().blocks = 0;
+  EXPECT_THAT(Text(trace.View()), Not(HasSubstr("G_SLICE"))) << "none was live";
+}
+
+TEST(LeakTextTest, ArenasOfPymallocAreSaidToHideObjects) {
+  Leaky trace;
+  EXPECT_THAT(Text(trace.View()), Not(HasSubstr("PYTHONMALLOC")));
+  trace.analysis.coverage.pymalloc = true;
+  EXPECT_THAT(Text(trace.View()), HasSubstr("PYTHONMALLOC=malloc"));
+  const json report = Json(trace.View());
+  ASSERT_EQ(report["leak_scans"][0]["notes"].size(), 2u);
+  EXPECT_THAT(report["leak_scans"][0]["notes"][1].get<std::string>(), HasSubstr("PYTHONMALLOC=malloc"));
+  EXPECT_EQ(report["coverage"]["all_recorded"], true);
 }
 
 TEST(LeakTextTest, WhatPerlDoesNotFreeIsSaidToBeThat) {
