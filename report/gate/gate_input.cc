@@ -387,15 +387,18 @@ class InputReader {
     process.pid = analysis.process.pid;
     process.working_directory = analysis.process.working_directory;
     process.no_evidence = WhyNoEvidence(analysis, policy_);
+    const bool is_killed = analysis.process.end == ProcessInfo::End::kSignal ||
+                           analysis.process.end == ProcessInfo::End::kCut;
+    process.was_killed = is_killed && !analysis.process.at_work &&
+                         analysis.coverage.lost_end.empty() &&
+                         WhyEventsAreMissing(analysis).empty();
     process.not_seen = WhatWasNotSeen(analysis, policy_);
     process.untraced_children = UntracedChildrenText(analysis.coverage);
     process.peak_bytes = analysis.totals.peak_live_bytes;
     process.allocations = analysis.totals.allocations;
     process.operators = render::CxxOperatorsOf(analysis);
     process.duration_ns = analysis.process.own_duration_ns();
-    process.failed = analysis.process.end == ProcessInfo::End::kSignal ||
-                     analysis.process.end == ProcessInfo::End::kCut ||
-                     analysis.process.exit_status != 0;
+    process.failed = is_killed || analysis.process.exit_status != 0;
     process.totals[static_cast<size_t>(LeakKind::kUnfreed)] = {analysis.totals.live_bytes,
                                                                analysis.totals.live_blocks};
     process.phases = MarksOf(analysis);

@@ -42,6 +42,7 @@ struct GateProcess {
   std::string working_directory;
   // Why nothing may be concluded from it; empty: it counts.
   std::string no_evidence;
+  bool was_killed = false;  // as far as is known
   // It counts, and this of it nobody looked at; empty: all was looked at.
   std::string not_seen;
   // Why there is no trace of children that it forked; empty: there is, as far as is known.

@@ -72,7 +72,7 @@ class Text {
     List("no evidence", report_.full ? MissingParts(result_) : MissingPartsInBrief(result_));
     if (result_.missing_evidence.empty()) return;
     if (result_.policy.missing_evidence_fails) {
-      if (IsOfProcessesAlone()) {
+      if (IsOfKilledAlone()) {
         Line("(if that is meant, as in death tests: --missing-evidence report does not fail)");
       }
       return;
@@ -82,11 +82,11 @@ class Text {
              : "(--missing-evidence report: this does not fail)");
   }
 
-  // What is missing is how processes ended or what their traces lack, and all that fails.
-  bool IsOfProcessesAlone() const {
+  // Nothing fails but that processes were killed.
+  bool IsOfKilledAlone() const {
     return result_.usable > 0 && result_.outcome == GateResult::Outcome::kNoEvidence &&
            std::ranges::all_of(result_.missing_evidence,
-                               [](const MissingPart& part) { return !part.program.empty(); });
+                               [](const MissingPart& part) { return part.was_killed; });
   }
 
   void Limits() {

@@ -225,7 +225,8 @@ void Judging::CountProcesses() {
           {process.file, process.program, process.untraced_children});
     }
     if (!process.no_evidence.empty()) {
-      result_.missing_evidence.push_back({process.file, process.program, process.no_evidence});
+      result_.missing_evidence.push_back(
+          {process.file, process.program, process.no_evidence, process.was_killed});
       continue;
     }
     if (!process.not_seen.empty()) {

@@ -65,6 +65,7 @@ struct MissingPart {
   std::string file;     // the trace; empty: it is of none
   std::string program;  // of a process; empty: not known, or it is of none
   std::string why;
+  bool was_killed = false;  // the process, which is why
 };
 
 // An entry of the baseline whose leak is there, and which a suppression takes now.
