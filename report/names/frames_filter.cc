@@ -343,8 +343,11 @@ Cut CutStack(absl::Span<const Frame* const> stack, Nameless nameless) {
   if (IsOfABareProgram(*stack[cut.caller])) {
     const auto caller = stack.begin() + static_cast<ptrdiff_t>(cut.caller);
     const auto end = stack.begin() + static_cast<ptrdiff_t>(cut.end);
-    const auto extension =
-        std::find_if(caller, end, [](const Frame* frame) { return IsOfAnExtension(*frame); });
+    // Nearly all frames are of the program itself: that is asked first.
+    const auto extension = std::find_if(caller, end, [&](const Frame* frame) {
+      return frame->role == FrameRole::kProject && frame->module != (*caller)->module &&
+             IsOfAnExtension(*frame);
+    });
     if (extension != end) cut.caller = static_cast<size_t>(extension - stack.begin());
   }
   const size_t in_library = CallerInItsLibrary(stack, cut);
