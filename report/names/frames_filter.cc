@@ -247,22 +247,6 @@ bool IsBaseLibrary(absl::string_view path) {
   return false;
 }
 
-// An installed program may be no more than a main() around its package's library: its places are
-// the library's. Else what was found.
-size_t CallerInItsLibrary(absl::Span<const Frame* const> stack, const Cut& cut) {
-  const auto is_project = [](const Frame* frame) { return frame->role == FrameRole::kProject; };
-  const auto begin = stack.begin() + static_cast<ptrdiff_t>(cut.begin);
-  const auto caller = stack.begin() + static_cast<ptrdiff_t>(cut.caller);
-  const auto end = stack.begin() + static_cast<ptrdiff_t>(cut.end);
-  if (caller == end || !is_project(*caller) || !IsInstalledProgram((*caller)->module) ||
-      std::any_of(caller + 1, end, is_project)) {
-    return cut.caller;
-  }
-  const auto library =
-      std::find_if(begin, caller, [](const Frame* frame) { return IsOfASystemLibrary(*frame); });
-  return static_cast<size_t>(library - stack.begin());
-}
-
 }  // namespace
 
 bool IsOfABareProgram(const Frame& frame) {
@@ -308,6 +292,31 @@ size_t NamelessWithin(absl::Span<const Frame* const> stack, size_t at, size_t en
              : 0;
 }
 
+// Of an installed program the caller may be elsewhere: in an extension that an interpreter has
+// loaded; or, if the program is no more than a main() around its package's library, in that.
+void FindCallerOfInstalled(absl::Span<const Frame* const> stack, Cut* cut) {
+  if (cut->caller == cut->end) return;
+  const Frame& caller = *stack[cut->caller];
+  if (caller.role != FrameRole::kProject || !IsInstalledProgram(caller.module)) return;
+  const bool is_bare = caller.file.empty();
+  bool is_alone = true;
+  for (size_t i = cut->caller + 1; i < cut->end && (is_alone || is_bare); ++i) {
+    const Frame& frame = *stack[i];
+    if (frame.role != FrameRole::kProject) continue;
+    is_alone = false;
+    // Nearly all frames are of the program itself: that is asked first.
+    if (is_bare && frame.module != caller.module && IsOfAnExtension(frame)) {
+      cut->caller = i;
+      return;
+    }
+  }
+  if (!is_alone) return;
+  size_t library = cut->begin;
+  while (library < cut->caller && !IsOfASystemLibrary(*stack[library])) ++library;
+  cut->is_in_library = library != cut->caller;
+  cut->caller = library;
+}
+
 }  // namespace
 
 Cut CutStack(absl::Span<const Frame* const> stack, Nameless nameless) {
@@ -340,19 +349,7 @@ Cut CutStack(absl::Span<const Frame* const> stack, Nameless nameless) {
       break;
     }
   }
-  if (IsOfABareProgram(*stack[cut.caller])) {
-    const auto caller = stack.begin() + static_cast<ptrdiff_t>(cut.caller);
-    const auto end = stack.begin() + static_cast<ptrdiff_t>(cut.end);
-    // Nearly all frames are of the program itself: that is asked first.
-    const auto extension = std::find_if(caller, end, [&](const Frame* frame) {
-      return frame->role == FrameRole::kProject && frame->module != (*caller)->module &&
-             IsOfAnExtension(*frame);
-    });
-    if (extension != end) cut.caller = static_cast<size_t>(extension - stack.begin());
-  }
-  const size_t in_library = CallerInItsLibrary(stack, cut);
-  cut.is_in_library = in_library != cut.caller;
-  cut.caller = in_library;
+  FindCallerOfInstalled(stack, &cut);
   return cut;
 }
 

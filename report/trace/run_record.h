@@ -17,7 +17,7 @@ inline constexpr char kRunRecordName[] = "RUN";
 
 struct RunRecord {
   std::string output;     // where the trace of the root process goes
-  uint32_t root_pid = 0;  // 0: it was not started yet
+  uint32_t root_pid = 0;  // 0: it was not started yet, or its trace has that name already
 };
 
 absl::StatusOr<RunRecord> ReadRunRecord(const std::string& spool);

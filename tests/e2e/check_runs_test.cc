@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/e2e/check_command.h"
@@ -18,6 +19,36 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
+
+// A standard input from which nothing comes: what reads it stays as long as this is open.
+class HeldInput {
+ public:
+  HeldInput() { EXPECT_EQ(pipe2(ends_, O_CLOEXEC), 0); }
+  ~HeldInput() { Close(); }
+  HeldInput(const HeldInput&) = delete;
+  HeldInput& operator=(const HeldInput&) = delete;
+
+  std::string path() const {
+    return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(ends_[0]);
+  }
+  void Close() {
+    for (int& end : ends_) {
+      if (end >= 0) close(std::exchange(end, -1));
+    }
+  }
+
+ private:
+  int ends_[2] = {-1, -1};
+};
+
+// The directory that the line of a run names; empty: none.
+std::string SpoolIn(const std::string& line) {
+  const std::string command = "memtrace run --finish ";
+  const size_t at = line.find(command);
+  if (at == std::string::npos) return "";
+  const std::string spool = line.substr(at + command.size());
+  return spool.substr(0, spool.find_last_not_of('\n') + 1);
+}
 
 TEST(CheckRunsTest, WhatAProcessBecameMustBeTracedAsWell) {
   const std::string leaks = ExamplePath("leaks");
@@ -194,12 +225,10 @@ int main(int argc, char** argv) {
   }
   return read(told[0], &byte, 1) == 1 ? 0 : 3;  // when it has allocated
 })");
-  int ends[2];
-  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  HeldInput input;
   const std::string traces = directory / "traces";
-  const std::string input = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(ends[0]);
   const Result check = RunCommand({.arguments = {ToolPath(), "check", "--run", "--traces", traces, "--", program},
-                                   .input = input});
+                                   .input = input.path()});
   EXPECT_EQ(check.exit_status, 2) << check.out;
   EXPECT_THAT(check.out, HasSubstr("no evidence: leaves_a_child ("));
   EXPECT_THAT(check.out, HasSubstr("): it still runs"));
@@ -208,17 +237,15 @@ int main(int argc, char** argv) {
   EXPECT_EQ(later.exit_status, 2) << later.out;
   EXPECT_THAT(later.out, HasSubstr("memtrace run --finish"));
   const Result passing =
-      RunCommand({.arguments = {ToolPath(), "check", "--run", "--", program}, .input = input});
+      RunCommand({.arguments = {ToolPath(), "check", "--run", "--", program}, .input = input.path()});
   EXPECT_EQ(passing.exit_status, 2) << passing.out;
   EXPECT_THAT(passing.err, HasSubstr("still running: leaves_a_child ("));
   EXPECT_THAT(passing.err, Not(HasSubstr("--finish"))) << "in a directory that is gone";
   const Result others = RunCommand(
       {.arguments = {ToolPath(), "check", "--run", "--programs", "sh", "--", "sh", "-c", program + "; :"},
-       .input = input});
+       .input = input.path()});
   EXPECT_EQ(others.exit_status, 0) << others.out << others.err;
   EXPECT_THAT(others.out, HasSubstr("1 process of 1 program looked at"));
-  close(ends[0]);
-  close(ends[1]);
 }
 
 // What it was before its exec has its trace. That there is none of what it is now has one reason.
@@ -243,17 +270,14 @@ int main(int argc, char** argv) {
   }
   return read(told[0], &byte, 1) == 1 ? 0 : 3;
 })");
-  int ends[2];
-  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  HeldInput input;
   const Result check = RunCommand(
       {.arguments = {ToolPath(), "check", "--run", "--", program},
-       .input = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(ends[0])});
+       .input = input.path()});
   EXPECT_EQ(check.exit_status, 2) << check.out;
   EXPECT_THAT(check.out, HasSubstr("): it still runs"));
   EXPECT_THAT(check.out, HasSubstr("no usable evidence in 1 case"));
   EXPECT_THAT(check.out, Not(HasSubstr("(exec)")));
-  close(ends[0]);
-  close(ends[1]);
 }
 
 // Nothing is traced of what is statically linked: what runs on is told by its own name, and is missing where
@@ -282,14 +306,13 @@ int main(int argc, char** argv) {
   close(told[1]);
   return read(told[0], &byte, 1) == 1 ? 0 : 3;
 })");
-  int ends[2];
-  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  HeldInput input;
   const auto check = [&](Words words) {
     words.insert(words.begin(), {ToolPath(), "check", "--run"});
     words.insert(words.end(), {"--", "sh", "-c", program + " " + directory / "still_static" + "; :"});
     return RunCommand(
         {.arguments = words,
-         .input = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(ends[0])});
+         .input = input.path()});
   };
   for (const Words& programs : {Words{}, Words{"--programs", "was_dynamic"},
                                 Words{"--programs", "still_*,was_*"}}) {
@@ -303,8 +326,6 @@ int main(int argc, char** argv) {
   EXPECT_THAT(by_its_name.out, HasSubstr("it became still_static (exec)")) << by_its_name.err;
   const Result others = check({"--programs", "sh"});
   EXPECT_THAT(others.out, Not(HasSubstr("still_static"))) << others.err;
-  close(ends[0]);
-  close(ends[1]);
 }
 
 // A child that has recorded nothing yet has its parent's trace until then: the parent's leak is found all the
@@ -320,13 +341,11 @@ int main(int argc, char** argv) {
   if (fork() == 0) _exit(read(0, &byte, 1) < 0);
   return 0;
 })");
-  int ends[2];
-  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  HeldInput input;
   const std::string trace = directory / "t.mtr";
-  const std::string input = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(ends[0]);
   const auto run = [&](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), ToolPath());
-    return RunCommand({.arguments = arguments, .input = input});
+    return RunCommand({.arguments = arguments, .input = input.path()});
   };
   const Result check = run({"check", "--run", "--", program});
   EXPECT_EQ(check.exit_status, 1) << check.out;
@@ -338,16 +357,12 @@ int main(int argc, char** argv) {
   EXPECT_EQ(recorded.exit_status, 0);
   EXPECT_THAT(recorded.err, HasSubstr("wrote " + trace));
   EXPECT_THAT(recorded.err, HasSubstr("still running: forks_and_ends ("));
-  const std::string command = "memtrace run --finish ";
-  const size_t at = recorded.err.find(command);
-  ASSERT_NE(at, std::string::npos) << recorded.err;
-  std::string spool = recorded.err.substr(at + command.size());
-  spool.erase(spool.find_last_not_of('\n') + 1);
+  const std::string spool = SpoolIn(recorded.err);
+  ASSERT_NE(spool, "") << recorded.err;
   const Result early = run({"run", "--finish", spool});
   EXPECT_EQ(early.exit_status, 2);
   EXPECT_THAT(early.err, HasSubstr("still running: forks_and_ends ("));
-  close(ends[0]);
-  close(ends[1]);
+  input.Close();
   Result late;
   for (int i = 0; i < 100; ++i) {
     late = RunCommand({.arguments = {ToolPath(), "run", "--finish", spool}});
@@ -407,19 +422,16 @@ TEST(CheckRunsTest, AChildThatCannotBeginATraceAfterItsParentsExecIsToldOf) {
 TEST(CheckRunsTest, AChildThatMayNotBeginATraceAfterTheRunIsNotedBefore) {
   TempDir directory;
   const std::string program = ForksOneThatCannotBegin(directory, "return 0;");
-  int ends[2];
-  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  HeldInput input;
   const std::string trace = directory / "t.mtr";
   const Result run = RunCommand(
       {.arguments = {ToolPath(), "run", "-o", trace, "--", program},
-       .input = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(ends[0])});
+       .input = input.path()});
   EXPECT_THAT(run.err, HasSubstr("still running: cannot_begin ("));
   const Result check = RunCommand({.arguments = {ToolPath(), "check", trace}});
   EXPECT_EQ(check.exit_status, 0) << check.out;
   EXPECT_THAT(check.out, HasSubstr("1 forked child (cannot_begin "));
   EXPECT_THAT(check.out, HasSubstr("it allocated nothing or could not create one"));
-  close(ends[0]);
-  close(ends[1]);
 }
 
 // A child that has recorded nothing holds the trace of what its parent was before an exec; the name of the run is
@@ -435,13 +447,11 @@ int main(int argc, char** argv) {
   execv(argv[1], argv + 1);
   return 3;
 })");
-  int ends[2];
-  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  HeldInput input;
   const std::string trace = directory / "t.mtr";
-  const std::string input = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(ends[0]);
   const Result run = RunCommand(
       {.arguments = {ToolPath(), "run", "-o", trace, "--", program, ExamplePath("leaks")},
-       .input = input});
+       .input = input.path()});
   EXPECT_THAT(run.err, HasSubstr("still running: held_by_a_child ("));
   const auto is_of_leaks = [&] {
     return Report(trace).at("process").at("executable").get<std::string>() == ExamplePath("leaks");
@@ -449,13 +459,9 @@ int main(int argc, char** argv) {
   EXPECT_TRUE(is_of_leaks());
   EXPECT_EQ(FilesIn(directory.path(), ".mtr").size(), 2u);
   EXPECT_EQ(RunCommand({.arguments = {ToolPath(), "check", trace}}).exit_status, 1);
-  const std::string command = "memtrace run --finish ";
-  const size_t at = run.err.find(command);
-  ASSERT_NE(at, std::string::npos) << run.err;
-  std::string spool = run.err.substr(at + command.size());
-  spool.erase(spool.find_last_not_of('\n') + 1);
-  close(ends[0]);
-  close(ends[1]);
+  const std::string spool = SpoolIn(run.err);
+  ASSERT_NE(spool, "") << run.err;
+  input.Close();
   for (int i = 0; i < 100; ++i) {
     if (RunCommand({.arguments = {ToolPath(), "run", "--finish", spool}}).exit_status == 0) break;
     usleep(50'000);
