@@ -1,5 +1,7 @@
 #include "preload/unwind/stack_join.h"
 
+#include <cstring>
+
 #include "preload/unwind/module_epoch.h"
 #include "preload/unwind/stack_unwinder.h"
 
@@ -8,6 +10,11 @@ namespace {
 
 // Frames of a walk that is truncated: in the middle of what may join it.
 constexpr size_t kDeepest = (kMaxFrames + StackJoin::kMaxRecorded) / 2;
+
+// So many frames are compared at once, where that many are left to compare: most stacks are
+// shallower, and pay for one compare.
+constexpr size_t kAtOnce = 8;
+constexpr size_t kManyFrames = 64;
 
 uint64_t WordAt(uintptr_t address) { return *reinterpret_cast<const uint64_t*>(address); }
 
@@ -42,9 +49,41 @@ void CountMarker(format::StackMarker marker, UnwindCounters* counters) {
   return (checks_[outer] & kCompared) == 0 || FollowsBySlots(outer);
 }
 
+// Frames outer to outer + kAtOnce - 1 by their return addresses, with one branch for all of them.
+// False may also mean that one of them has more to compare.
+[[gnu::always_inline]] inline bool StackJoin::FollowAtOnce(size_t outer) const {
+  uint64_t checks;
+  static_assert(sizeof checks == kAtOnce * sizeof checks_[0]);
+  std::memcpy(&checks, checks_ + outer, sizeof checks);
+  uint64_t differ = checks & kCompared * (~uint64_t{0} / 0xff);
+  const Return* const frames = returns_ + outer;
+#pragma GCC unroll 8
+  for (size_t i = 0; i < kAtOnce; ++i) {
+    differ |= WordAt(frames[i].sp - kReturnSlot) ^ frames[i].pc;
+  }
+  return differ == 0;
+}
+
+// Of many frames from `from` outwards, those that still follow from each other: returns the
+// outermost that does, or one that fewer than kManyFrames are left of. A thousand frames of a deep
+// recursion are compared at each event, and there the branches of each one count.
+[[gnu::noinline]] size_t StackJoin::FirstDifferenceOfMany(size_t from) const {
+  while (from >= kManyFrames) {
+    if (FollowAtOnce(from - kAtOnce)) [[likely]] {
+      from -= kAtOnce;
+      continue;
+    }
+    for (const size_t to = from - kAtOnce; from > to; --from) {
+      if (!Follows(from - 1)) return from;
+    }
+  }
+  return from;
+}
+
 // The frames from `from` outwards that still follow from each other: returns the
 // outermost that does.
 [[gnu::always_inline]] inline size_t StackJoin::FirstDifference(size_t from) const {
+  if (from >= kManyFrames) [[unlikely]] from = FirstDifferenceOfMany(from);
   while (from > 0 && Follows(from - 1)) --from;
   return from;
 }

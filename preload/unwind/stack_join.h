@@ -126,6 +126,8 @@ class StackJoin {
 
   bool Follows(size_t outer) const;
   bool FollowsBySlots(size_t outer) const;
+  bool FollowAtOnce(size_t outer) const;
+  size_t FirstDifferenceOfMany(size_t from) const;
   size_t FirstDifference(size_t from) const;
   size_t CopyUnchanged(size_t from, size_t to, uintptr_t rbp, size_t count, FastWalk::State* at);
   void Append(size_t kept, size_t count);

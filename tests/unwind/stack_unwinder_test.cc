@@ -422,6 +422,47 @@ TEST(StackUnwinderTest, JoinsNothingThatMayBecomeUnreadable) {
   munmap(g_area, 4096);
 }
 
+// Two ways into the same frame, without rbp: only the return address tells which one it was.
+[[gnu::noinline]] int Deeper(int levels, void (*innermost)()) {
+  int below = 0;
+  if (levels == 0) {
+    innermost();
+  } else if (levels % 2 != 0) {
+    below = Deeper(levels - 1, innermost);
+    asm volatile("" : "+r"(below) : : "memory");
+  } else {
+    below = Deeper(levels - 1, innermost);
+    asm volatile("nop" : "+r"(below) : : "memory");
+  }
+  return below + 1;
+}
+
+// Of many frames that are compared at once one has changed, wherever it is.
+TEST(StackUnwinderTest, JoinsSeeOneChangedFrameOfMany) {
+  static size_t changed;
+  changed = 0;
+  Deeper(300, [] {
+    JoinHere();
+    const uintptr_t pcs[] = {PcOf(g_first.keys[8]), PcOf(g_first.keys[9])};
+    ASSERT_EQ(PcOf(g_first.keys[200]), pcs[0]);
+    ASSERT_EQ(PcOf(g_first.keys[201]), pcs[1]);
+    ASSERT_NE(pcs[0], pcs[1]);
+    auto* word = static_cast<volatile uintptr_t*>(__builtin_frame_address(0));
+    for (size_t left = 290; left > 0; ++word) {
+      const uintptr_t pc = *word;
+      if (pc != pcs[0] && pc != pcs[1]) continue;
+      --left;
+      ++changed;
+      *word = pcs[pc == pcs[0]];
+      JoinHere();
+      *word = pc;
+      JoinHere();
+      JoinHere();
+    }
+  });
+  EXPECT_EQ(changed, 290u);
+}
+
 TEST(StackUnwinderTest, JoinsCountTheirMarkers) {
   const uint64_t before = g_joining.counters().marked;
   JoinHere();
