@@ -115,24 +115,25 @@ _memtrace() {
     esac
     $split && return
 
+    local times='--at --from --to'
+    local blocks='--thread --match --function --file --module --size --lifetime --age'
     case ${words[1]} in
         run)
             options='--help --output --stacks --free-stacks --children --leak-check --faults --sample-bytes --max-bytes --keep --cross-check
                 --sample-interval --no-samples --library --finish --quiet --verbose' ;;
         report)
-            options='--help --format --output --at --from --to --series --executable --thread --match --function --file --module
-                --size --lifetime --age --timeline-by --top --sort --measure --table
+            options="--help --format --output $times --series --executable $blocks --timeline-by --top --sort --measure --table
                 --tables --scan --show-leak-kinds --leak-resolution --leak-check-heuristics --leader
                 --suppressions --suppress-children --graph --why --who-points-at
-                --full --color --width --jobs --debug-dir --sysroot --debuginfod --symbol-cache --index' ;;
+                --full --color --width --jobs --debug-dir --sysroot --debuginfod --symbol-cache --index" ;;
         rings)
-            options='--help --measure --start --depth --top --full --no-static --format --output --from
-                --to --thread --match --color --width --debug-dir --sysroot --debuginfod' ;;
+            options="--help --measure --start --depth --top --full --no-static --format --output $times $blocks
+                --color --width --debug-dir --sysroot --debuginfod" ;;
         import)
             options='--help --system-map --output --quiet' ;;
         diff)
-            options='--help --by --per --min --match --exit-code --format --output --top --full --color
-                --width --debug-dir --sysroot --debuginfod' ;;
+            options="--help --by --per --min $times $blocks --exit-code --format --output --top --full --color
+                --width --debug-dir --sysroot --debuginfod" ;;
         pages)
             options='--help --all --maps --snapshot --format --table --output --no-counts --no-compare --top --color --width' ;;
         trend)
@@ -144,7 +145,7 @@ _memtrace() {
                 --max-mismatched-frees
                 --max-growth --missing-evidence --format --output --source-root --top --full --quiet
                 --debug-dir --sysroot' ;;
-        leaks) options='--help --output --show-leak-kinds --new --increased --changed --timeout --top --full' ;;
+        leaks) options="--help --output --show-leak-kinds --new --increased --changed $blocks --timeout --top --full" ;;
         dump) options='--help --output --from --to' ;;
         info) options='--help --debug-dir --sysroot' ;;
         pack) options='--help --output --level' ;;

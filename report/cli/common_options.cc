@@ -64,10 +64,6 @@ std::string PositiveNumber(const std::string& text) {
   return wrong.empty() && text.find_first_not_of('0') == text.npos ? "0 is too few" : wrong;
 }
 
-std::string ThreadName(const std::string& text) {
-  return text.empty() ? "a thread has a name or a tid, and this is empty" : "";
-}
-
 void AddTextOptions(CLI::App* command, std::string* color, size_t* width) {
   const auto columns = [](const std::string& text) -> std::string {
     const std::string wrong = WholeNumber(text);

@@ -35,8 +35,6 @@ std::string Directory(const std::string& path);
 std::string WholeNumber(const std::string& text);
 // For CLI11: empty when `text` is a whole number that is not 0.
 std::string PositiveNumber(const std::string& text);
-// For CLI11: empty when `text` may be the value of --thread, which is anything but empty.
-std::string ThreadName(const std::string& text);
 
 }  // namespace memtrace::report
 

@@ -24,13 +24,19 @@
 
 namespace memtrace::report::render {
 
+// What of a trace is looked at, as typed (filter_options.h). Empty: not given.
+struct FilterFlags {
+  std::string from, to, at;                           // times
+  std::string match, function, source_file, module;   // sites, by their frames
+  std::string thread, size, lifetime, age;            // blocks
+};
+
 // The options as typed. Empty: not given.
-struct ReportFlags {
-  std::string file, format = "text", output, from, to, at, thread, match, sort = "total";
+struct ReportFlags : FilterFlags {
+  std::string file, format = "text", output, sort = "total";
   std::string executable;
   std::string color = "auto", sysroot, symbol_cache, index;
-  std::string function, source_file, module, size, age, lifetime, timeline_by;
-  std::string measure;
+  std::string timeline_by, measure;
   std::vector<std::string> files, tables, debug_dirs;
   std::optional<size_t> top;
   size_t width = 0;

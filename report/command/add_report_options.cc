@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "report/cli/common_options.h"
+#include "report/cli/filter_options.h"
 
 namespace memtrace::report {
 
@@ -17,37 +18,11 @@ void AddReportOptions(CLI::App* command, render::ReportFlags* flags) {
       ->type_name("F");
   command->add_option("-o,--output", flags->output, "Write here, whole or not at all")
       ->type_name("OUT");
-  command->add_option("--from", flags->from, "Only blocks allocated from then on:\n"
-                  "1.5, 250ms, 90%")
-      ->type_name("T");
-  command->add_option("--to", flags->to, "Only blocks allocated until then")->type_name("T");
-  command->add_option("--at", flags->at, "The heap as it was at that instant: as --to T")
-      ->type_name("T");
+  AddTimeFilters(command, flags);
   command->add_flag("--series", flags->series,
                     "Each site over time: live, allocated, freed;\n"
                     "in text, csv and json");
-  command->add_option("--thread", flags->thread, "Only blocks of threads with this name or tid")
-      ->type_name("NAME|TID")->check(ThreadName, "");
-  command->add_option("--match", flags->match,
-                      "Only sites with a frame whose function, file or\n"
-                      "module matches: all figures are of these")
-      ->type_name("REGEX");
-  command->add_option("--function", flags->function,
-                      "Only sites with a frame of such a function; with\n"
-                      "--file and --module, of one frame all of them")
-      ->type_name("REGEX");
-  command->add_option("--file", flags->source_file, "Only sites with a frame in such a source file")
-      ->type_name("REGEX");
-  command->add_option("--module", flags->module, "Only sites with a frame in such a module")
-      ->type_name("REGEX");
-  command->add_option("--size", flags->size, "Only blocks of this size: 64, 1K..64K, 1M..")
-      ->type_name("RANGE");
-  command->add_option("--lifetime", flags->lifetime,
-                      "Only blocks that lived so long: ..10us, 1s..2min")
-      ->type_name("RANGE");
-  command->add_option("--age", flags->age,
-                      "Only blocks live at the end and then so old: 1h..")
-      ->type_name("RANGE");
+  AddBlockFilters(command, flags, ": all figures are of these");
   command->add_option("--timeline-by", flags->timeline_by,
                       "The heap over time by site, thread, module, folder")
       ->type_name("WHAT");

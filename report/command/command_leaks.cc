@@ -28,6 +28,7 @@
 #include "report/base/page.h"
 #include "report/base/unique_fd.h"
 #include "report/cli/exit_status.h"
+#include "report/cli/filter_options.h"
 #include "report/command/command_report.h"
 #include "report/command/leak_signal.h"
 #include "report/command/process_status.h"
@@ -45,7 +46,7 @@ its next allocation; started with MEMTRACE_LEAK_SIGNAL=N it answers at once.
 Example:
   memtrace leaks 1234 --show-leak-kinds definite --increased)";
 
-struct LeaksFlags {
+struct LeaksFlags : render::FilterFlags {
   int pid = 0;
   std::string kinds, output, top;
   bool only_new = false, increased = false, changed = false, full = false;
@@ -221,6 +222,9 @@ absl::StatusOr<int> Report(const LeaksFlags& flags, const std::string& trace,
   if (!flags.output.empty()) words.push_back(absl::StrCat("--output=", flags.output));
   if (!flags.top.empty()) words.push_back(absl::StrCat("--top=", flags.top));
   if (flags.full) words.push_back("--full");
+  for (const auto& [option, value] : GivenFilters(flags)) {
+    words.push_back(absl::StrCat(option, "=", value));
+  }
   // It is not there any more when the process has ended.
   if (!root.empty() && access(root.c_str(), F_OK) == 0) {
     words.push_back(absl::StrCat("--sysroot=", root));
@@ -283,6 +287,7 @@ void RegisterLeaksCommand(CLI::App& app, int* exit_code) {
         return absl::SimpleAtoi(text, &rows) && rows > 0 ? std::string()
                                                          : std::string("a number above 0");
       }, "");
+  AddBlockFilters(leaks, flags.get());
   leaks->add_flag("--full", flags->full, "Every record, every frame, nothing shortened");
   auto* only_new =
       leaks->add_flag("--new", flags->only_new, "Only leaks that the scan before had not");

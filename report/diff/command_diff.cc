@@ -1,10 +1,13 @@
 #include "report/diff/command_diff.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 
+#include "absl/strings/str_cat.h"
 #include "report/base/memory_limit.h"
 #include "report/cli/exit_status.h"
+#include "report/cli/filter_options.h"
 #include "report/cli/refusals.h"
 #include "report/diff/comparison_options.h"
 #include "report/diff/diff_formats.h"
@@ -32,6 +35,17 @@ absl::Status RefuseToReplaceAny(const std::string& path, const std::string& outp
   return absl::OkStatus();
 }
 
+// Times and blocks are those of one process.
+absl::Status RefuseWhatIsOfOneTrace(const Flags& flags, const std::string& path) {
+  if (!IsDirectory(path)) return absl::OkStatus();
+  for (const auto& [option, value] : GivenFilters(flags)) {
+    if (std::ranges::find(kSiteFilters, option) != std::ranges::end(kSiteFilters)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        option, ": is for one trace on each side, and ", path, " is a directory of several"));
+  }
+  return absl::OkStatus();
+}
+
 // Each trace that was left out gets a line on standard error, as from `memtrace report`.
 void TellSkipped(const RunSummary& run, bool* skipped) {
   for (const std::string& one : run.skipped) {
@@ -47,14 +61,16 @@ absl::Status Diff(const Flags& flags, bool* grew, bool* skipped, std::string* in
   const auto shared = ParseCommon(flags, {"text", "json", "csv", "html"});
   if (!shared.ok()) return shared.status();
   for (const std::string& path : {flags.old_run, flags.new_run}) {
-    const absl::Status status = RefuseToReplaceAny(path, flags.output);
+    absl::Status status = RefuseToReplaceAny(path, flags.output);
+    status.Update(RefuseWhatIsOfOneTrace(flags, path));
     if (!status.ok()) return status;
   }
 
   render::Progress progress;
   SummaryOptions summary;
   summary.symbolizer = shared->symbolizer;
-  summary.match = flags.match;
+  summary.analyze = shared->analyze;
+  summary.frames = shared->frames;
   summary.measure = options->measure;
   summary.progress = [&](absl::string_view what, double share) { progress.Report(what, share); };
   const auto old_run = SummarizeRun({flags.old_run}, summary);
@@ -89,8 +105,7 @@ void RegisterDiffCommand(CLI::App& app, int* exit_code) {
   command->add_option("NEW", flags->new_run, "Another")->required()->type_name("");
   AddComparisonOptions(command, flags.get(),
                        {"run (default), second, allocation: for runs that\ndid not do as much",
-                        "Least change that counts: 4096, 64K, 10%",
-                        "Only sites with a frame whose function, file or\nmodule matches",
+                        "Least change that counts: 4096, 64K, 10%", "",
                         "Exit with 1 when a site is new or grew",
                         "Every row, with its stack, nothing shortened", "",
                         "text (default), json, csv, html",

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "report/cli/common_options.h"
+#include "report/cli/filter_options.h"
 #include "report/cli/refusals.h"
 #include "report/html/page.h"
 #include "report/render/formats.h"
@@ -20,7 +21,12 @@ void AddComparisonOptions(CLI::App* command, ComparisonFlags* flags, const Compa
       ->type_name("WHAT");
   command->add_option("--per", flags->per, words.per)->type_name("UNIT");
   command->add_option("--min", flags->min, words.min)->type_name("AMOUNT");
-  command->add_option("--match", flags->match, words.match)->type_name("REGEX");
+  if (words.match.empty()) {
+    AddTimeFilters(command, flags);
+    AddBlockFilters(command, flags);
+  } else {
+    command->add_option("--match", flags->match, words.match)->type_name("REGEX");
+  }
   command->add_flag("--exit-code", flags->exit_code, words.exit_code);
   command->add_option("-f,--format", flags->format, words.formats)->type_name("F");
   command->add_option("-o,--output", flags->output, "Write here, whole or not at all")
@@ -58,7 +64,7 @@ absl::StatusOr<render::ReportOptions> ParseCommon(const ComparisonFlags& flags,
     can.Update(RefuseTerminal(flags.format, flags.output));
     if (!can.ok()) return can;
   }
-  render::ReportFlags common;
+  render::ReportFlags common{flags};
   common.format = flags.format;
   common.color = flags.color;
   common.sysroot = flags.sysroot;

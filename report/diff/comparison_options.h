@@ -22,8 +22,8 @@ class App;
 namespace memtrace::report {
 
 // The options of `diff` and `trend`, as the user typed them.
-struct ComparisonFlags {
-  std::string by = "live", per = "run", min = "1", match;
+struct ComparisonFlags : render::FilterFlags {
+  std::string by = "live", per = "run", min = "1";
   std::string format = "text", output, color = "auto", sysroot;
   std::vector<std::string> debug_dirs;
   std::optional<size_t> top;
@@ -31,7 +31,7 @@ struct ComparisonFlags {
   bool full = false, exit_code = false, debuginfod = false;
 };
 
-// Words of a command's own in the help.
+// Words of a command's own in the help. `match` empty: not only sites can be chosen, but blocks.
 struct ComparisonWords {
   std::string per, min, match, exit_code, full, names;
   std::string formats = "text (default), json, csv";

@@ -44,6 +44,7 @@ Json RunJson(const RunSummary& run) {
       {"start_time", run.start_realtime_ns == 0 ? Json()  // of an imported log
                                                 : Json(words::DateTimeIso(run.start_realtime_ns))},
       {"duration_s", render::Seconds(run.duration_ns)},
+      {"only", run.only},
       {"processes", run.processes},
       {"executables", run.executables},
       {"estimated", run.sampled},
@@ -86,7 +87,12 @@ void RenderDiffJson(const RunDiff& diff, size_t top, words::Sink& out) {
   member("per", std::string(PerName(diff.options.per)));
   member("grew", diff.grew());
   // "sites" and "counts" are of the sites that match; the totals are of all sites.
-  member("match", diff.new_run->match);
+  const render::FrameFilter& frames = diff.new_run->frames;
+  member("match", frames.match);
+  member("function", frames.function);
+  member("file", frames.file);
+  member("module", frames.module);
+  member("only", frames.all() ? Json::array() : Json::array({absl::StrCat("sites ", frames.Text())}));
   member("old", RunJson(*diff.old_run));
   member("new", RunJson(*diff.new_run));
   Json counts = Json::object();

@@ -107,6 +107,9 @@ class DiffText {
         absl::StrAppend(&line, ", ", words::Count(run->processes), " processes");
       }
       lines.Add(label, line);
+      for (const std::string& only : run->only) {
+        lines.Add("", absl::StrCat("only ", style_.Name(only)), Ink::kWarning);
+      }
       for (size_t i = 0; i < run->notes.size(); ++i) {
         if (i == kNotesShown && !text_.full) {
           lines.Add(
@@ -118,10 +121,10 @@ class DiffText {
         lines.Add("", style_.Name(run->notes[i]), Ink::kWarning);
       }
     }
-    if (!new_.match.empty()) {
+    if (!new_.frames.all()) {
       lines.Add("Only",
-                absl::StrCat("sites that match /", style_.Name(new_.match),
-                             "/, where sites are listed; the figures above these are of all"),
+                absl::StrCat("sites ", style_.Name(new_.frames.Text()),
+                             ", where sites are listed; the figures above these are of all"),
                 Ink::kWarning);
     }
     if (estimated_) {
@@ -175,7 +178,7 @@ class DiffText {
       // Of a sample: nothing is known to be better or worse.
       const bool may_have = diff_.by_chance > 0;
       out = Heading(text_, "SITES", style_.Paint(may_have ? Ink::kPlain : Ink::kGood, absl::StrCat(
-                                        new_.match.empty() ? "no site" : "no site that matches",
+                                        new_.frames.all() ? "no site" : "no site that matches",
                                         " changed", may_have ? " beyond chance" : "", " in ",
                                         Title(diff_.options.measure))));
     }

@@ -157,8 +157,8 @@ absl::StatusOr<RunDiff> CompareRuns(const RunSummary& old_run, const RunSummary&
   diff.new_run = &new_run;
   diff.options = options;
   diff.by_executable = old_run.executables.size() > 1 || new_run.executables.size() > 1;
-  const auto old_divisor = Divisor(options.per, old_run.duration_ns, old_run.totals);
-  const auto new_divisor = Divisor(options.per, new_run.duration_ns, new_run.totals);
+  const auto old_divisor = Divisor(options.per, old_run.counted_ns(), old_run.totals);
+  const auto new_divisor = Divisor(options.per, new_run.counted_ns(), new_run.totals);
   if (!old_divisor || !new_divisor) {
     return absl::FailedPreconditionError(
         absl::StrCat("--per ", PerName(options.per), ": ", (old_divisor ? new_run : old_run).name,

@@ -6,14 +6,13 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "report/analysis/analyzer.h"
 #include "report/analysis/coverage.h"
 #include "report/base/path.h"
 #include "report/leak/leak_kinds.h"
 #include "report/leak/leak_scans.h"
 #include "report/names/frames_filter.h"
 #include "report/names/site_symbols.h"
-#include "report/render/view.h"
+#include "report/render/selection_lines.h"
 #include "report/tree/run_span.h"
 #include "report/tree/trace_set.h"
 #include "report/tree/tree_analysis.h"
@@ -251,7 +250,7 @@ class TreeSamples {
 absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const SummaryOptions& options) {
   symbolizer::SymbolizerProcess symbolizer(options.symbolizer);
   symbolizer.StartForkServer();
-  AnalyzeOptions analyze;
+  AnalyzeOptions analyze = options.analyze;
   analyze.leaks.leader = leak::LeaderBy::kCode;
   if (options.progress) {
     analyze.progress = [&](const ReadProgress& read) { options.progress("reading", read.share()); };
@@ -270,7 +269,7 @@ absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const Summary
         if (options.progress) options.progress("symbolizing", share);
       },
       of_leaks);
-  const absl::StatusOr<ReportView> view = ReportView::Create(analysis, symbols, options.match);
+  const absl::StatusOr<ReportView> view = ReportView::Create(analysis, symbols, options.frames);
   if (!view.ok()) return view.status();
 
   RunSummary run;
@@ -281,7 +280,12 @@ absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const Summary
   run.duration_ns = analysis.process.own_duration_ns();
   run.without_exit_work = analysis.process.has_exit_work();
   run.sampled = analysis.process.sample_bytes != 0;
-  run.match = options.match;
+  if (const Range& range = analysis.range; !range.whole()) {
+    run.range_ns =
+        std::min(range.to_ns, run.duration_ns) - std::min(range.from_ns, run.duration_ns);
+  }
+  run.frames = options.frames;
+  run.only = render::BlockLines(analysis);
   run.scanned = scan != nullptr;
   run.all_recorded = AllRecorded(analysis.coverage);
   run.executables = {std::string(FileNameOf(analysis.process.executable))};
@@ -341,7 +345,7 @@ absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
   }
   const auto view = TreeView::Create(
       tree, SymbolizeBy(&symbolizer),
-      [&](double share) { report("symbolizing", share); }, "", {.match = options.match});
+      [&](double share) { report("symbolizing", share); }, "", options.frames);
   if (!view.ok()) return view.status();
 
   RunSummary run;
@@ -354,7 +358,7 @@ absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
   run.sampled = tree.sample_bytes != 0;
   run.all_recorded = tree.not_all_recorded == 0 &&
                      std::ranges::all_of(tree.skipped, &TreeAnalysis::Skipped::is_copy);
-  run.match = options.match;
+  run.frames = options.frames;
   run.totals = AmountsOf(tree.totals);
   run.totals.Add(losses.totals());
   // An executed trace that was not the last of its process is told from a cut one afterwards.

@@ -20,8 +20,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "report/findings/analysis.h"
+#include "report/analysis/analyzer.h"
 #include "report/findings/sampling.h"
+#include "report/render/view.h"
 #include "symbolizer/symbolizer.h"
 
 namespace memtrace::report {
@@ -71,6 +72,8 @@ struct RunSummary {
   std::string end;           // "exit 0", "SIGSEGV", "at work", "cut", of the first process
   int64_t start_realtime_ns = 0;
   uint64_t duration_ns = 0;  // from the first start to the last end
+  std::optional<uint64_t> range_ns;  // of that, the part that all amounts are of, if not all
+  uint64_t counted_ns() const { return range_ns.value_or(duration_ns); }
   bool without_exit_work = false;  // some of it was memtrace's at an exit, and is not in that
   uint64_t processes = 1;
   bool sampled = false;      // amounts are estimates, of one of its traces at least
@@ -86,13 +89,15 @@ struct RunSummary {
   // Modules that are gone or another build now, with frames of sites in them.
   std::vector<std::string> nameless;
   std::vector<std::string> skipped;      // traces that could not be read, and why
-  std::string match;                     // of `sites`; empty: all are there
+  render::FrameFilter frames;            // which are in `sites`
+  std::vector<std::string> only;         // what all amounts are of, in words; empty: of all blocks
   std::map<SiteKey, RunSite> sites;
 };
 
 struct SummaryOptions {
   symbolizer::Options symbolizer;
-  std::string match;  // as for ReportView
+  AnalyzeOptions analyze;  // of one trace: the range, the thread, the blocks
+  render::FrameFilter frames;
   // What the stack of a site is chosen by, where several have its fingerprint.
   Measure measure = Measure::kLive;
   std::function<void(absl::string_view what, double share)> progress;  // may be empty

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -20,44 +21,59 @@ std::string RangeText(const ValueRange& range, Say say) {
   return absl::StrCat(say(range.low), " to ", say(range.high));
 }
 
-}  // namespace
-
-std::vector<std::string> SelectionLines(const ReportView& view, bool of_sites_alone) {
-  const BlockSelection& selection = view.analysis().selection;
-  std::vector<std::string> lines;
-  if (view.filtered()) {
-    lines.push_back(
-        absl::StrCat("sites ", view.filter().Text(), ": ", words::Count(view.sites().size()),
-                     selection.sites || of_sites_alone ? "" : "; the figures here are of all"));
-  }
-  if (!view.analysis().only_thread.empty()) {
-    lines.push_back(absl::StrCat("blocks that threads called ", view.analysis().only_thread,
-                                 " allocated"));
+// Of the blocks of any time.
+void AddBlockLines(const Analysis& analysis, std::vector<std::string>* lines) {
+  const BlockSelection& selection = analysis.selection;
+  if (!analysis.only_thread.empty()) {
+    lines->push_back(
+        absl::StrCat("blocks that threads called ", analysis.only_thread, " allocated"));
   }
   if (!selection.sizes.all()) {
-    lines.push_back(absl::StrCat("blocks of ", RangeText(selection.sizes, words::HumanBytes)));
+    lines->push_back(absl::StrCat("blocks of ", RangeText(selection.sizes, words::HumanBytes)));
   }
   if (!selection.lifetimes.all()) {
-    lines.push_back(
+    lines->push_back(
         absl::StrCat("blocks that lived ", RangeText(selection.lifetimes, words::Duration)));
   }
   if (!selection.ages.all()) {
-    lines.push_back(absl::StrCat("blocks live at the end, then ",
-                                 RangeText(selection.ages, words::Duration), " old"));
+    lines->push_back(absl::StrCat("blocks live at the end, then ",
+                                  RangeText(selection.ages, words::Duration), " old"));
   }
+}
+
+void AddRangeLine(const Analysis& analysis, std::vector<std::string>* lines) {
+  if (analysis.range.whole()) return;
+  const uint64_t end = analysis.process.duration_ns;
+  lines->push_back(absl::StrCat("blocks allocated from ",
+                                words::Duration(std::min(analysis.range.from_ns, end)), " to ",
+                                words::Duration(std::min(analysis.range.to_ns, end))));
+}
+
+}  // namespace
+
+std::vector<std::string> BlockLines(const Analysis& analysis) {
+  std::vector<std::string> lines;
+  AddRangeLine(analysis, &lines);
+  AddBlockLines(analysis, &lines);
+  return lines;
+}
+
+std::vector<std::string> SelectionLines(const ReportView& view, bool of_sites_alone) {
+  std::vector<std::string> lines;
+  if (view.filtered()) {
+    const bool of_all = !view.analysis().selection.sites && !of_sites_alone;
+    lines.push_back(
+        absl::StrCat("sites ", view.filter().Text(), ": ", words::Count(view.sites().size()),
+                     of_all ? "; the figures here are of all" : ""));
+  }
+  AddBlockLines(view.analysis(), &lines);
   return lines;
 }
 
 std::vector<std::string> SelectionLinesWithRange(const ReportView& view, bool of_sites_alone) {
-  std::vector<std::string> lines = SelectionLines(view, of_sites_alone);
-  const Analysis& analysis = view.analysis();
-  if (!analysis.range.whole()) {
-    const uint64_t end = analysis.process.duration_ns;
-    lines.insert(lines.begin(),
-                 absl::StrCat("blocks allocated from ",
-                              words::Duration(std::min(analysis.range.from_ns, end)), " to ",
-                              words::Duration(std::min(analysis.range.to_ns, end))));
-  }
+  std::vector<std::string> lines;
+  AddRangeLine(view.analysis(), &lines);
+  for (std::string& line : SelectionLines(view, of_sites_alone)) lines.push_back(std::move(line));
   return lines;
 }
 

@@ -11,6 +11,9 @@
 
 namespace memtrace::report::render {
 
+// Of the blocks alone, whatever sites are shown: the range of time, threads, sizes, what became of
+// them.
+std::vector<std::string> BlockLines(const Analysis& analysis);
 // `of_sites_alone`: the figures are those of the sites of the view, whatever was analyzed.
 std::vector<std::string> SelectionLines(const ReportView& view, bool of_sites_alone = false);
 // The range of time before these, where there is one.

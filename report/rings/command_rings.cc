@@ -12,6 +12,7 @@
 #include "report/base/memory_limit.h"
 #include "report/cli/common_options.h"
 #include "report/cli/exit_status.h"
+#include "report/cli/filter_options.h"
 #include "report/cli/options.h"
 #include "report/cli/refusals.h"
 #include "report/names/site_symbols.h"
@@ -119,7 +120,7 @@ absl::Status Rings(Flags flags) {
   const SiteSymbols symbols(
       trace->analysis, *trace->stacks, SymbolizeBy(&symbolizer),
       [&](double share) { progress.Report("symbolizing", share); });
-  const auto view = render::ReportView::Create(trace->analysis, symbols, flags.common.match);
+  const auto view = render::ReportView::Create(trace->analysis, symbols, options->frames);
   if (!view.ok()) return view.status();
   const absl::Status known = render::CheckMeasure(trace->analysis, weight->measure);
   if (!known.ok()) return known;
@@ -185,14 +186,8 @@ void RegisterRingsCommand(CLI::App& app, int* exit_code) {
   command->add_option("-f,--format", common.format, "text (default), json, csv")->type_name("F");
   command->add_option("-o,--output", common.output, "Write here, whole or not at all")
       ->type_name("OUT");
-  command->add_option("--from", common.from, "Only blocks allocated from then on:\n1.5, 250ms, 90%")
-      ->type_name("T");
-  command->add_option("--to", common.to, "Only blocks allocated until then")->type_name("T");
-  command->add_option("--thread", common.thread, "Only blocks of threads with this name or tid")
-      ->type_name("NAME|TID")->check(ThreadName, "");
-  command->add_option("--match", common.match,
-                      "Only sites with a frame whose function, file or\nmodule matches")
-      ->type_name("REGEX");
+  AddTimeFilters(command, &common);
+  AddBlockFilters(command, &common);
   AddTextOptions(command, &common.color, &common.width);
   AddNameOptions(command, {&common.debug_dirs, &common.sysroot, &common.debuginfod});
   command->footer(

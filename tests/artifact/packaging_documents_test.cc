@@ -345,7 +345,12 @@ TEST(ZshCompletionTest, IsValidAndNamesEveryCommandAndOption) {
   for (const std::string& command : ProgramAndCommands()) {
     const size_t start = command.empty() ? 0 : text.find("\n    " + command + ")");
     ASSERT_NE(start, std::string::npos) << command;
-    const std::string branch = text.substr(start, text.find(";;", start) - start);
+    std::string branch = text.substr(start, text.find(";;", start) - start);
+    for (const std::string& list : FindAll(branch, R"(\$\{([a-z_]+)\[@\]\})")) {
+      const size_t begin = text.find("local -a " + list + "=(");
+      ASSERT_NE(begin, std::string::npos) << list;
+      branch += text.substr(begin, text.find("\n  )", begin) - begin);
+    }
     EXPECT_EQ(Minus(OptionsOfHelp(command), FindAll(branch, "(--[a-z][a-z0-9-]*)")), Names{})
         << "not in the completion of: " << command;
   }

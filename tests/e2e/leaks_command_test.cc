@@ -128,8 +128,11 @@ TEST_F(LeakScanTest, AskedFromOutside) {
           << "it has no --scan to advise: " << leaks.out;
       EXPECT_THAT(leaks.out, Not(HasSubstr("BLOCKS"))) << "nobody asked for what is live now";
     }
+    const Result of_none = RunCommand({.arguments = {ToolPath(), "leaks", std::to_string(process.pid()), "--function", "^Nobody$", "--size", "1.."}});
+    EXPECT_EQ(of_none.Outcome(), "exit 0") << of_none.err;
+    EXPECT_THAT(of_none.out, testing::AllOf(Not(HasSubstr("Lose")), HasSubstr("function /^Nobody$/"))) << of_none.out;
     Load(TraceOf(directory_.path(), "kept_by", process.pid()));
-    ASSERT_EQ(scans_.size(), 2u);
+    ASSERT_EQ(scans_.size(), 3u);
     process.Signal(SIGTERM);
     const Result run = process.Wait(20);
     EXPECT_EQ(run.Outcome(), "signal 15");

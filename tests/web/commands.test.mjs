@@ -205,11 +205,21 @@ describe('memtrace diff --format html of a selection', () => {
   test('has no good news of the rest', async () => {
     const made = memtrace('diff', trace('leaks'), trace('leaks'), '--format', 'html', '-o', page('same.html'));
     assert.equal(made.status, 0, made.stderr);
-    altered('same.html', 'match.html', ({ diff }) => { diff.match = 'nobody'; });
+    const of = (file, ...filter) => {
+      const some = memtrace('diff', trace('leaks'), trace('leaks'), ...filter, '--format', 'html', '-o', page(file));
+      assert.equal(some.status, 0, some.stderr);
+    };
+    of('match.html', '--match', 'nobody');
+    of('size.html', '--size', '1..');
     await on('same.html', '', async (shown) => assert.equal(await shown.locator('.verdict.good').count(), 1));
     await on('match.html', '', async (shown) => {
       assert.equal(await shown.locator('.verdict.good').count(), 0);
       assert.match(await shown.locator('.verdicts').innerText(), /Nothing that matches is new or grew.*Only sites that match \/nobody\//s);
+    });
+    await on('size.html', '', async (shown) => {
+      assert.equal(await shown.locator('.verdict.good').count(), 0);
+      assert.match(await shown.locator('.verdicts').innerText(), /Nothing of these blocks is new or grew.*Only blocks of 1 B and more\./s);
+      assert.match(await shown.locator('main').innerText(), /Only\s+blocks of 1 B and more/);
     });
   });
 });

@@ -201,12 +201,12 @@ export interface DiffRow {
 }
 interface DiffRun {
   name: string; estimated: boolean; all_recorded: boolean; command: string; end: string; start_time: string | null; duration_s: number; processes: number;
-  notes: string[]; totals: { [key: string]: number | null };
+  only: string[]; notes: string[]; totals: { [key: string]: number | null };
 }
 export interface DiffDocument {
   kind: 'diff'; version: string;
   diff: {
-    by: string; per: string; grew: boolean; match?: string; old: DiffRun; new: DiffRun; sites: DiffRow[]; sites_total: number;
+    by: string; per: string; grew: boolean; only: string[]; old: DiffRun; new: DiffRun; sites: DiffRow[]; sites_total: number;
     counts: { new: number; grown: number; shrunk: number; gone: number; same: number; by_chance: number };
   };
 }

@@ -80,7 +80,8 @@ export function showDiff(root: HTMLElement, { diff, version }: DiffDocument, sta
   const run = (text: (run: DiffDocument['diff']['old']) => Child): [Child, Child] => [text(diff.old), text(diff.new)];
   const grew = counts.new + counts.grown;
   // What a diff of some sites says of them is not good news of all.
-  const part = diff.match ? ` Only sites that match /${diff.match}/: the others are not in this page.` : '';
+  const sites = diff.only.length > 0 ? ` Only ${diff.only.join('; ')}: the others are not in this page.` : '';
+  const part = sites + (diff.new.only.length > 0 ? ` Only ${diff.new.only.join('; ')}.` : '');
   // Nor is what another sample might have shown.
   const chance = counts.by_chance === 0 ? ''
     : ` ${plural(counts.by_chance, 'more site')} ${counts.by_chance === 1 ? 'differs' : 'differ'} by no more than another sample might.`;
@@ -89,7 +90,7 @@ export function showDiff(root: HTMLElement, { diff, version }: DiffDocument, sta
   const ofWhat = estimated ? ' of what was sampled' : recorded ? '' : ' of what was recorded';
   const sure = !part && !chance && !ofWhat;
   const nothing = sure ? 'Nothing is new, nothing grew'
-    : `Nothing${part ? ' that matches' : ofWhat} is new or grew${chance ? ' by more than chance' : ''}`;
+    : `Nothing${sites ? ' that matches' : part ? ' of these blocks' : ofWhat} is new or grew${chance ? ' by more than chance' : ''}`;
   root.replaceChildren(h('div', { class: 'page' },
     h('header', {}, h('h1', {}, 'memtrace diff', h('small', {}, ' ', name(diff.old.name), ' → ', name(diff.new.name))), theme.button),
     h('section', { class: 'verdicts', 'aria-label': 'Verdict' },
@@ -105,6 +106,7 @@ export function showDiff(root: HTMLElement, { diff, version }: DiffDocument, sta
       besides([diff.old.name, diff.new.name], [
         ['Command', ...run((one) => name(one.command))], ['Ended', ...run((one) => name(one.end))],
         ['Started', ...run((one) => one.start_time === null ? 'not in the log' : dateTime(one.start_time))], ['Took', ...run((one) => seconds(one.duration_s))],
+        ...([diff.old, diff.new].some((one) => one.only.length > 0) ? [['Only', ...run((one) => name(one.only.join('; ')))] as [string, Child, Child]] : []),
         ['Processes', ...run((one) => count(one.processes))],
         ...AMOUNTS.filter(([key]) => [diff.old, diff.new].some((one) => one.totals[key] != null))
           .map(([key, title, text]): [string, Child, Child] => [title, ...run((one) => side(one, one.totals, key, text))]),

@@ -79,9 +79,9 @@ TEST(ReportFlagsTest, ErrorsNameTheOptionAndWhatItTakes) {
   EXPECT_THAT(Error({.format = "yaml"}), HasSubstr("--format: \"yaml\" is none of text, json"));
   EXPECT_THAT(Error({.sort = "size"}), HasSubstr("--sort: no column \"size\"; there are total,"));
   EXPECT_THAT(Error({.color = "maybe"}), HasSubstr("--color"));
-  EXPECT_THAT(Error({.from = "2", .to = "1"}), HasSubstr("--from must be before --to"));
-  EXPECT_THAT(Error({.from = "90%", .to = "10%"}), HasSubstr("--from must be before --to"));
-  EXPECT_THAT(Error({.from = "then"}), HasSubstr("--from: \"then\" is not a time"));
+  EXPECT_THAT(Error({{.from = "2", .to = "1"}}), HasSubstr("--from must be before --to"));
+  EXPECT_THAT(Error({{.from = "90%", .to = "10%"}}), HasSubstr("--from must be before --to"));
+  EXPECT_THAT(Error({{.from = "then"}}), HasSubstr("--from: \"then\" is not a time"));
   EXPECT_THAT(Error({.tables = {"leeks"}}), HasSubstr("--table: \"leeks\" is none of summary"));
   EXPECT_THAT(Error({.format = "csv", .tables = {"summary"}}), HasSubstr("--table: no table"));
   EXPECT_THAT(Error({.format = "csv", .tables = {"sites,leaks"}}), HasSubstr("one table"));
@@ -134,7 +134,7 @@ TEST(ReportFlagsTest, ARangeThatEndsAtTheStartIsRefusedHoweverItIsWritten) {
     std::swap(flags.to, flags.at);
     EXPECT_THAT(std::string(ParseReportFlags(flags).status().message()), HasSubstr("must be after the start")) << start;
     for (const char* from : {"0", "0%"}) {
-      flags = {.from = from, .to = start};
+      flags = {{.from = from, .to = start}};
       EXPECT_THAT(std::string(ParseReportFlags(flags).status().message()), HasSubstr("--from must be before --to"));
     }
   }

@@ -453,6 +453,23 @@ TEST_F(ReportCommandTest, AClosedStandardOutputIsNoFileToWriteOver) {
   EXPECT_EQ(Shell("$M report $T >&-").status, 2);
 }
 
+TEST_F(ReportCommandTest, RingsTakeTheFiltersOfAReport) {
+  const auto rings = [&](const std::string& options) {
+    return Shell("$M rings $T --no-static --format csv " + options + " | sed -n 2p").out;
+  };
+  const auto of = [&](const std::string& options) { return Shell("$M rings $T --no-static " + options).out; };
+  EXPECT_THAT(of("--size 33.."), AllOf(HasSubstr("Only blocks of 33 B and more"), HasSubstr("  100 ")));
+  EXPECT_EQ(rings("--size 33.."), rings("--thread worker"));
+  EXPECT_EQ(rings("--size 33.."), rings("--age ..500ms"));
+  EXPECT_EQ(rings("--at 650ms"), rings("--to 650ms"));
+  EXPECT_NE(rings("--at 650ms"), rings(""));
+  EXPECT_THAT(of("--lifetime ..599ms"), AllOf(HasSubstr("Only blocks that lived up to 599 ms"), HasSubstr("32 ")));
+  EXPECT_EQ(rings("--module nowhere/app"), rings(""));
+  EXPECT_THAT(of("--function '^nobody$'"), HasSubstr("frame of function /^nobody$/: 0"));
+  ExpectRefused("$M rings $T --function '('", "--function: ");
+  ExpectRefused("$M rings $T --measure resident --size 33..", "--measure resident: ");
+}
+
 TEST_F(ReportCommandTest, NumbersThatAreTooLargeAreRefused) {
   ExpectRefused("$M report $T --top 99999999999999999999", "is too large");
   ExpectRefused("$M report $T --width 99999999999999999999", "is too large");

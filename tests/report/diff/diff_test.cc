@@ -335,7 +335,7 @@ TEST(DiffTextTest, SaysThatOnlySomeSitesWereLookedAt) {
   RunSummary run = MadeRun("a", 1, 10);
   Site(&run, "x", 5);
   EXPECT_THAT(RenderDiffText(*CompareRuns(run, run, {}), {}), Not(HasSubstr("Only")));
-  run.match = "x|y";
+  run.frames.match = "x|y";
   const auto diff = CompareRuns(run, run, {});
   EXPECT_THAT(RenderDiffText(*diff, {}), HasSubstr("sites that match /x|y/"));
   EXPECT_THAT(RenderDiffText(*diff, {}), HasSubstr("no site that matches changed"));

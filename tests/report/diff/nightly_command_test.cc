@@ -116,6 +116,48 @@ TEST_F(NightlyCommandTest, DiffExitsByWhatItFinds) {
   }
 }
 
+// Filters are those of a report, of each run; times and blocks are of one process.
+TEST_F(NightlyCommandTest, DiffOfAPart) {
+  const std::string before = Trace("old.mtr", 3), after = Trace("new.mtr", 5);
+  const auto diff = [&](const std::string& options) {
+    const CommandResult result = Memtrace(absl::StrCat("diff --format json ", before, " ", after, " ", options));
+    EXPECT_EQ(result.exit_status, 0) << result.output;
+    return nlohmann::json::parse(result.output);
+  };
+  nlohmann::json json = diff("--size 101..");
+  EXPECT_EQ(json["new"]["totals"]["allocations"], 0) << json;
+  EXPECT_EQ(json["new"]["only"][0], "blocks of 101 B and more");
+  EXPECT_EQ(json["counts"]["grown"], 0);
+  json = diff("--size ..100 --age ..1s");
+  EXPECT_EQ(json["new"]["totals"]["allocations"], 5) << json;
+  EXPECT_EQ(json["counts"]["grown"], 1);
+  EXPECT_EQ(diff("--age 2s..")["counts"]["grown"], 0);
+  // All blocks come at the start: half a second has them.
+  json = diff("--to 50% --per second --by allocated");
+  EXPECT_EQ(json["old"]["totals"]["allocations"], 3) << json;
+  EXPECT_DOUBLE_EQ(json["sites"][0]["new"].get<double>(), 1000) << json;
+  EXPECT_EQ(diff("--from 50%")["new"]["totals"]["allocations"], 0);
+  EXPECT_EQ(diff("--at 50%")["new"]["totals"]["live_bytes"], 500);
+  json = diff("--module none");
+  EXPECT_EQ(json["new"]["totals"]["allocations"], 5) << "the figures of the runs are of all: " << json;
+  EXPECT_EQ(json["only"][0], "sites that have a frame of module /none/");
+  EXPECT_EQ(json["module"], "none");
+  EXPECT_EQ(json["sites_total"], 0);
+  const std::string text = Memtrace(absl::StrCat("diff ", before, " ", after, " --thread main --from 0.1")).output;
+  EXPECT_THAT(text, HasSubstr("only blocks allocated from 100 ms to 1.00 s"));
+  EXPECT_THAT(text, HasSubstr("only blocks that threads called main allocated"));
+
+  Trace("run/a.mtr", 3, 1);
+  for (const char* option : {"--from 1%", "--at 1s", "--thread main", "--size 1", "--lifetime 1s..", "--age 1s.."}) {
+    const CommandResult refused = Memtrace(absl::StrCat("diff ", path("run"), " ", after, " ", option));
+    EXPECT_EQ(refused.exit_status, 2) << option;
+    EXPECT_THAT(refused.output, HasSubstr("is for one trace on each side")) << option;
+  }
+  EXPECT_EQ(Memtrace(absl::StrCat("diff ", path("run"), " ", after, " --file x --module x")).exit_status, 0);
+  EXPECT_THAT(Memtrace(absl::StrCat("diff ", before, " ", after, " --function '('")).output,
+              HasSubstr("--function: "));
+}
+
 TEST_F(NightlyCommandTest, DiffTakesDirectories) {
   Trace("old/a.mtr", 3, 11);
   Trace("old/b.mtr", 3, 12);
