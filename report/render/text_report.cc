@@ -8,6 +8,7 @@
 #include "report/base/path.h"
 #include "report/names/function_name.h"
 #include "report/render/lines.h"
+#include "report/render/selection_lines.h"
 #include "report/render/short_name.h"
 #include "report/words/escape.h"
 #include "report/words/units.h"
@@ -226,13 +227,21 @@ std::string RenderText(const ReportView& view, const TextOptions& options) {
       {TextSection::kThreads, ThreadsAndExchanges},
       {TextSection::kMappings, MappingsText},
   };
+  const auto shown = [&](TextSection section) {
+    return options.sections.empty() || std::ranges::find(options.sections, section) !=
+                                           options.sections.end();
+  };
   std::string out;
-  for (const auto& [section, render] : kSections) {
-    if (options.sections.empty() ||
-        std::find(options.sections.begin(), options.sections.end(), section) !=
-            options.sections.end()) {
-      absl::StrAppend(&out, render(view, options));
+  // The summary says it among its facts.
+  if (!shown(TextSection::kSummary)) {
+    Lines only(options);
+    for (const std::string& line : SelectionLinesWithRange(view, /*of_sites_alone=*/false)) {
+      only.Add("Only", options.style.Name(line), Ink::kWarning);
     }
+    out = only.Take();
+  }
+  for (const auto& [section, render] : kSections) {
+    if (shown(section)) absl::StrAppend(&out, render(view, options));
   }
   absl::string_view text = out;
   absl::ConsumePrefix(&text, "\n");

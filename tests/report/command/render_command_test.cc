@@ -453,6 +453,14 @@ TEST_F(ReportCommandTest, AClosedStandardOutputIsNoFileToWriteOver) {
   EXPECT_EQ(Shell("$M report $T >&-").status, 2);
 }
 
+TEST_F(ReportCommandTest, TablesWithoutTheSummarySayWhatTheyAreOf) {
+  const auto tables = [&](const std::string& options) { return Shell("$M report $T --table sites " + options).out; };
+  EXPECT_THAT(tables(""), Not(HasSubstr("Only")));
+  EXPECT_THAT(tables("--thread worker --from 10%"),
+              StartsWith("  Only       blocks allocated from 100 ms to 1.00 s\n"
+                         "  Only       blocks that threads called worker allocated\n"));
+}
+
 TEST_F(ReportCommandTest, RingsTakeTheFiltersOfAReport) {
   const auto rings = [&](const std::string& options) {
     return Shell("$M rings $T --no-static --format csv " + options + " | sed -n 2p").out;
