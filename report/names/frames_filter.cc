@@ -317,6 +317,19 @@ void FindCallerOfInstalled(absl::Span<const Frame* const> stack, Cut* cut) {
   cut->caller = library;
 }
 
+// A program's own operator new may do its work in functions of the program: as many as these.
+constexpr size_t kMostHelpers = 4;
+
+// Behind an operator new that called stack[at] to allocate; `at`: none did.
+size_t BehindOperatorNew(absl::Span<const Frame* const> stack, size_t at, size_t end) {
+  for (size_t i = at; i < std::min(at + kMostHelpers + 1, end); ++i) {
+    const Frame& frame = *stack[i];
+    if (frame.role == FrameRole::kAllocator && absl::StartsWith(frame.function, "operator new"))
+      return i + 1;
+  }
+  return at;
+}
+
 }  // namespace
 
 Cut CutStack(absl::Span<const Frame* const> stack, Nameless nameless) {
@@ -332,6 +345,7 @@ Cut CutStack(absl::Span<const Frame* const> stack, Nameless nameless) {
   while (start < stack.size() && cut.end > 0 && IsInvoker(*stack[cut.end - 1])) --cut.end;
   for (size_t inner = 1; inner != 0 && cut.begin < cut.end; cut.begin += inner) {
     inner = inner_at(cut.begin, cut.end);
+    if (inner == 0) inner = BehindOperatorNew(stack, cut.begin, cut.end) - cut.begin;
   }
   cut.via =
       cut.begin > 0 && absl::StartsWith(QualifiedName(stack[cut.begin - 1]->function), "std::")

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "report/render/fault_words.h"
 #include "report/render/lines.h"
+#include "report/render/short_name.h"
 #include "report/render/site_measure.h"
 #include "report/render/table.h"
 #include "report/render/text_report.h"
@@ -24,16 +25,26 @@ std::string Sums(const FaultSums& sums) {
       sums.major == 0 ? "" : absl::StrCat(", ", words::Count(sums.major), " major"));
 }
 
+// The width of the column of those who touched. The rest, for those who allocated,
+// must be worth reading.
+size_t ToucherWidth(const TextOptions& options) {
+  const size_t width = options.style.width;
+  return width < 70 ? 11 : width < 100 ? 20 : 28 + (width - 100) / 4;
+}
+
 // "memset" of the toucher that has most, with its share if there are others.
 std::string MainToucher(const ReportView& view, const std::vector<FaultToucher>& touchers,
                         const FaultSums& all, const TextOptions& options) {
   if (touchers.empty()) return "";
   const FaultToucher& most = touchers.front();
-  const std::string name = options.style.Name(TouchedBy(view, most));
-  if (most.faults.all() >= all.all()) return name;
-  return absl::StrCat(
-      name, " ",
-      words::Percent(static_cast<double>(most.faults.all()), static_cast<double>(all.all())));
+  const std::string share =
+      most.faults.all() >= all.all()
+          ? ""
+          : absl::StrCat(" ", words::Percent(static_cast<double>(most.faults.all()),
+                                             static_cast<double>(all.all())));
+  const size_t width = ToucherWidth(options);
+  const size_t room = width - std::min(width, words::DisplayWidth(share));
+  return absl::StrCat(ShortName(TouchedBy(view, most), room, options.style), share);
 }
 
 std::string AccountText(const FaultDetails& details, const TextOptions& options) {
@@ -66,13 +77,6 @@ std::string AccountText(const FaultDetails& details, const TextOptions& options)
   return lines.Take();
 }
 
-// The width of the column of those who touched. The rest, for those who allocated,
-// must be worth reading.
-size_t ToucherWidth(const TextOptions& options) {
-  const size_t width = options.style.width;
-  return width < 70 ? 11 : width < 100 ? 20 : 28;
-}
-
 std::string SitesTable(const ReportView& view, const TextOptions& options) {
   const FaultDetails& details = view.analysis().fault_details;
   std::vector<const FaultSite*> sites;
@@ -102,8 +106,7 @@ std::string SitesTable(const ReportView& view, const TextOptions& options) {
       cells.push_back(words::Duration(site.faults.minor * details.ns_per_fault));
     }
     cells.push_back(words::Count(site.by_allocator));
-    cells.push_back(words::KeepBeginning(MainToucher(view, site.touchers, site.faults, options),
-                                         ToucherWidth(options), options.style.ellipsis()));
+    cells.push_back(MainToucher(view, site.touchers, site.faults, options));
     table.AddRow(std::move(cells), [&view, &site, &options](size_t width) {
       return CallerCell(view, site.stack, width, options);
     });
@@ -155,8 +158,7 @@ std::string MappingsTable(const ReportView& view, const TextOptions& options) {
   for (size_t i = 0; i < shown; ++i) {
     const FaultMapping& mapping = *mappings[i];
     table.AddRow({words::Count(mapping.faults.minor), words::Count(mapping.faults.major),
-                  words::KeepBeginning(MainToucher(view, mapping.touchers, mapping.faults, options),
-                                       ToucherWidth(options), options.style.ellipsis())},
+                  MainToucher(view, mapping.touchers, mapping.faults, options)},
                  [&](size_t width) {
                    if (mapping.file.empty()) return CallerCell(view, mapping.stack, width, options);
                    return words::KeepEnd(options.style.Name(mapping.file), width,

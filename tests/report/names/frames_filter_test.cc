@@ -357,6 +357,23 @@ TEST_F(CutTest, PartsOfAnAllocatorThatHaveNoNamesAreLeftOut) {
   EXPECT_EQ(Result().begin, 0u);
 }
 
+// An operator new of the program's own, however it came to malloc.
+TEST_F(CutTest, WhatAnOperatorNewCallsIsAPartOfIt) {
+  const auto begin = [&](const std::vector<std::string>& functions) {
+    frames_.clear();
+    for (const std::string& function : functions) {
+      const bool allocator = function == "malloc" || function.starts_with("std::") || function.starts_with("operator new");
+      Add(function, allocator ? FrameRole::kAllocator : FrameRole::kProject);
+    }
+    return Result().begin;
+  };
+  EXPECT_EQ(begin({"malloc", "(anonymous namespace)::Allocate(unsigned long)", "operator new[](unsigned long)", "user", "main"}), 3u);
+  EXPECT_EQ(begin({"Pool::Take()", "Track", "Track", "Track", "operator new(unsigned long)", "std::vector<int>::reserve", "user"}), 6u);
+  EXPECT_EQ(begin({"malloc", "a", "b", "c", "d", "e", "operator new(unsigned long)", "user"}), 1u) << "too far";
+  EXPECT_EQ(begin({"malloc", "a", "std::sort", "user"}), 1u);
+  EXPECT_EQ(begin({"malloc", "a", "Node::operator new(unsigned long)", "user"}), 1u) << "that of a class is the program's";
+}
+
 TEST_F(CutTest, LibstdcxxIsSkippedBeforeTheStartOfAThreadAlone) {
   Add("work", FrameRole::kProject);
   Add("", FrameRole::kSystem);
