@@ -421,17 +421,18 @@ TEST(TextReportTest, ASectionThatIsAskedForIsThere) {
   trace.analysis.invalid_frees.of_unseen_blocks = 3;
   EXPECT_EQ(invalid_frees(), "INVALID FREES  none that is certain, see Coverage\n");
   trace.analysis.range.from_ns = 1;
-  EXPECT_EQ(invalid_frees(), "INVALID FREES  not known of a part of a run\n");
+  const std::string only = "  Only       blocks allocated from 1 ns to 2.00 s\n\n";
+  EXPECT_EQ(invalid_frees(), only + "INVALID FREES  not known of a part of a run\n");
   trace.analysis.coverage.events_missing = true;
-  EXPECT_EQ(invalid_frees(), "INVALID FREES  not known: events are missing, see Coverage\n");
+  EXPECT_EQ(invalid_frees(), only + "INVALID FREES  not known: events are missing, see Coverage\n");
   trace.analysis.process.sample_bytes = 4096;
   EXPECT_THAT(invalid_frees(), HasSubstr("not known: a sample"));
   options.sections = {TextSection::kPressure};
   const auto pressure = [&] { return RenderText(trace.View(), options); };
-  EXPECT_THAT(pressure(), ::testing::StartsWith("PRESSURE  not known: nobody looked from outside,"));
+  EXPECT_THAT(pressure(), ::testing::StartsWith(only + "PRESSURE  not known: nobody looked from outside,"));
   ExpectFits(pressure(), 80);
   trace.analysis.pressure.columns = {"swap_bytes"};
-  EXPECT_EQ(pressure(), "PRESSURE  not known: no sample is of this part of the run\n");
+  EXPECT_EQ(pressure(), only + "PRESSURE  not known: no sample is of this part of the run\n");
 }
 
 TEST(TextReportTest, AShortRunShowsNoGrowth) {
