@@ -283,6 +283,7 @@ absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const Summary
   if (const Range& range = analysis.range; !range.whole()) {
     run.range_ns =
         std::min(range.to_ns, run.duration_ns) - std::min(range.from_ns, run.duration_ns);
+    run.ends_early = range.to_ns < run.duration_ns;
   }
   run.frames = options.frames;
   run.only = render::BlockLines(analysis);

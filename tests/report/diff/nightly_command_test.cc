@@ -147,6 +147,9 @@ TEST_F(NightlyCommandTest, DiffOfAPart) {
   EXPECT_THAT(text, HasSubstr("only blocks allocated from 100 ms to 1.00 s"));
   EXPECT_THAT(text, HasSubstr("only blocks that threads called main allocated"));
 
+  EXPECT_THAT(Memtrace(absl::StrCat("diff ", before, " ", after, " --at 50% --by definite")).output,
+              HasSubstr("old.mtr ends before"));
+
   Trace("run/a.mtr", 3, 1);
   for (const char* option : {"--from 1%", "--at 1s", "--thread main", "--size 1", "--lifetime 1s..", "--age 1s.."}) {
     const CommandResult refused = Memtrace(absl::StrCat("diff ", path("run"), " ", after, " ", option));
