@@ -81,6 +81,11 @@ const Names& AllocatorNames() {
       "objc_malloc", "objc_atomic_malloc", "objc_calloc", "objc_realloc", "NSAllocateObject",
       "NSZoneMalloc", "NSZoneCalloc", "NSZoneRealloc", "PL_malloc", "PL_realloc",
       "PL_malloc_atomic", "PL_malloc_uncollectable",
+      // GMP, Mono
+      "__gmp_default_allocate", "__gmp_default_reallocate", "__gmp_tmp_reentrant_alloc",
+      "monoeg_malloc", "monoeg_malloc0", "monoeg_realloc", "monoeg_try_malloc",
+      "monoeg_try_realloc", "monoeg_g_calloc", "monoeg_g_memdup", "monoeg_g_strndup",
+      "monoeg_g_strdup_printf", "monoeg_g_strdup_vprintf",
       // libstdc++'s C interface
       "__cxa_allocate_exception", "__cxa_get_globals",
   };

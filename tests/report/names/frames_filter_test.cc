@@ -212,6 +212,7 @@ Frame Of(std::string function, std::string module = "/work/app") {
 TEST(RoleTest, TellsAllocatorsFromTheirCallers) {
   for (const char* name : {"malloc", "calloc@plt", "operator new(unsigned long)", "xmalloc",
                            "xmalloc.part.0", "g_malloc0", "sqlite3MemMalloc", "strdup",
+                           "__gmp_default_allocate", "monoeg_malloc0",
                            "std::allocator<int>::allocate(unsigned long)",
                            "__gnu_cxx::new_allocator<int>::allocate(unsigned long, void const*)",
                            "void std::vector<int>::push_back(int const&)",
