@@ -33,6 +33,7 @@
 #include "report/command/leak_signal.h"
 #include "report/command/process_status.h"
 #include "report/command/running_trace.h"
+#include "report/render/regex.h"
 #include "report/run/trace_snapshot.h"
 #include "report/trace/live_trace.h"
 
@@ -241,9 +242,24 @@ absl::StatusOr<int> Report(const LeaksFlags& flags, const std::string& trace,
   return exit_code;
 }
 
+absl::Status CheckFilters(const LeaksFlags& flags) {
+  for (const auto& [option, text] :
+       {std::pair("--match", &flags.match), std::pair("--function", &flags.function),
+        std::pair("--file", &flags.source_file), std::pair("--module", &flags.module)}) {
+    render::Regex regex(option);
+    if (const absl::Status status = regex.Compile(*text); !status.ok()) return status;
+  }
+  render::ReportFlags report{flags};
+  report.leak_kinds = flags.kinds;
+  return render::ParseReportFlags(report).status();
+}
+
 absl::StatusOr<int> Leaks(const LeaksFlags& flags) {
   const auto trace = FindRunningTrace(flags.pid);
   if (!trace.ok()) return trace.status();
+  // A scan that is made in vain would be what the next one is compared with.
+  const absl::Status filters = CheckFilters(flags);
+  if (!filters.ok()) return filters;
   const auto scan = Scan(flags, *trace);
   if (!scan.ok()) return scan.status();
   auto snapshot = TakeSnapshot(trace->path);

@@ -124,7 +124,8 @@ class DiffText {
     if (!new_.frames.all()) {
       lines.Add("Only",
                 absl::StrCat("sites ", style_.Name(new_.frames.Text()),
-                             ", where sites are listed; the figures above these are of all"),
+                             ", where sites are listed; the figures above these are of all",
+                             new_.only.empty() ? "" : " sites"),
                 Ink::kWarning);
     }
     if (estimated_) {

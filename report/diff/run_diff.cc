@@ -145,11 +145,9 @@ absl::StatusOr<RunDiff> CompareRuns(const RunSummary& old_run, const RunSummary&
     if (IsLeakKind(options.measure) && !run->scanned) {
       return absl::FailedPreconditionError(absl::StrCat(
           "--by ", MeasureName(options.measure), ": ",
-          run->ends_early
-              ? absl::StrCat("what is lost is known of the end of a run, and what is looked at of ",
-                             run->name, " ends before")
-              : absl::StrCat("the memory of ", run->name,
-                             " was not scanned at its end, so what of it was lost is not known")));
+          "the memory of ", run->name, " was not scanned at its end",
+          run->range_ns.has_value() ? ", or not within the range that was asked for" : "",
+          ", so what of it was lost is not known"));
     }
     if (run->sampled && options.measure == Measure::kTemporary) {
       return absl::FailedPreconditionError(

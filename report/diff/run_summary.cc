@@ -59,7 +59,11 @@ Measure MeasureOf(LeakKind kind) {
 // The scan of the end; nullptr: the end was not scanned. What was lost until some instant before it
 // cannot be compared with what another run had lost until an instant of its own.
 const LeakScan* FinalScan(const Analysis& analysis) {
-  return leak::EndWasNotScanned(analysis) ? nullptr : leak::ChooseScan(analysis, 0);
+  // In a range there may be an earlier one alone.
+  const bool at_exit = std::ranges::any_of(analysis.leak_scans, [](const LeakScan& scan) {
+    return scan.state == LeakScan::State::kDone && leak::IsAtExit(scan);
+  });
+  return at_exit ? leak::ChooseScan(analysis, 0) : nullptr;
 }
 
 void NoteCoverage(absl::string_view file, uint64_t dropped, bool truncated,
@@ -283,7 +287,6 @@ absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const Summary
   if (const Range& range = analysis.range; !range.whole()) {
     run.range_ns =
         std::min(range.to_ns, run.duration_ns) - std::min(range.from_ns, run.duration_ns);
-    run.ends_early = range.to_ns < run.duration_ns;
   }
   run.frames = options.frames;
   run.only = render::BlockLines(analysis);

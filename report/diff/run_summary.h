@@ -73,7 +73,6 @@ struct RunSummary {
   int64_t start_realtime_ns = 0;
   uint64_t duration_ns = 0;  // from the first start to the last end
   std::optional<uint64_t> range_ns;  // of that, the part that all amounts are of, if not all
-  bool ends_early = false;           // that part ends before the run
   uint64_t counted_ns() const { return range_ns.value_or(duration_ns); }
   bool without_exit_work = false;  // some of it was memtrace's at an exit, and is not in that
   uint64_t processes = 1;

@@ -329,8 +329,10 @@ constexpr size_t kMostHelpers = 4;
 size_t BehindOperatorNew(absl::Span<const Frame* const> stack, size_t at, size_t end) {
   for (size_t i = at; i < std::min(at + kMostHelpers + 1, end); ++i) {
     const Frame& frame = *stack[i];
-    if (frame.role == FrameRole::kAllocator && absl::StartsWith(frame.function, "operator new"))
-      return i + 1;
+    if (frame.role == FrameRole::kAllocator &&
+        absl::StartsWith(frame.function, "operator new")) {
+      return IsSystemModule(frame.module) ? at : i + 1;  // a new-handler is no helper
+    }
   }
   return at;
 }
@@ -350,7 +352,8 @@ Cut CutStack(absl::Span<const Frame* const> stack, Nameless nameless) {
   while (start < stack.size() && cut.end > 0 && IsInvoker(*stack[cut.end - 1])) --cut.end;
   for (size_t inner = 1; inner != 0 && cut.begin < cut.end; cut.begin += inner) {
     inner = inner_at(cut.begin, cut.end);
-    if (inner == 0) inner = BehindOperatorNew(stack, cut.begin, cut.end) - cut.begin;
+    if (inner == 0 && nameless == Nameless::kOfTheirCaller)
+      inner = BehindOperatorNew(stack, cut.begin, cut.end) - cut.begin;
   }
   cut.via =
       cut.begin > 0 && absl::StartsWith(QualifiedName(stack[cut.begin - 1]->function), "std::")

@@ -59,7 +59,8 @@ struct Cut {
   size_t via = 0;
 };
 // What a frame without a name is that one of the listed allocators called within its own file: a
-// part of it, or a frame worth reading.
+// part of it, or a frame worth reading. So are helpers of a program's own operator new: fingerprints
+// have both.
 enum class Nameless { kOfTheirCaller, kFrames };
 Cut CutStack(absl::Span<const Frame* const> stack, Nameless nameless = Nameless::kOfTheirCaller);
 

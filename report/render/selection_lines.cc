@@ -42,7 +42,10 @@ void AddBlockLines(const Analysis& analysis, std::vector<std::string>* lines) {
 }
 
 void AddRangeLine(const Analysis& analysis, std::vector<std::string>* lines) {
-  if (analysis.range.whole()) return;
+  // Of a program at work the trace ends where it was opened: nobody asked for that.
+  const uint64_t live_until = analysis.coverage.live_until_ns;
+  const bool asked = analysis.range.from_ns != 0 || analysis.range.to_ns != live_until;
+  if (analysis.range.whole() || (live_until != 0 && !asked)) return;
   const uint64_t end = analysis.process.duration_ns;
   lines->push_back(absl::StrCat("blocks allocated from ",
                                 words::Duration(std::min(analysis.range.from_ns, end)), " to ",

@@ -42,9 +42,9 @@ std::string MainToucher(const ReportView& view, const std::vector<FaultToucher>&
           ? ""
           : absl::StrCat(" ", words::Percent(static_cast<double>(most.faults.all()),
                                              static_cast<double>(all.all())));
-  const size_t width = ToucherWidth(options);
-  const size_t room = width - std::min(width, words::DisplayWidth(share));
-  return absl::StrCat(ShortName(TouchedBy(view, most), room, options.style), share);
+  const size_t width = ToucherWidth(options), taken = words::DisplayWidth(share);
+  if (width < 2 * taken) return ShortName(TouchedBy(view, most), width, options.style);
+  return absl::StrCat(ShortName(TouchedBy(view, most), width - taken, options.style), share);
 }
 
 std::string AccountText(const FaultDetails& details, const TextOptions& options) {

@@ -232,8 +232,11 @@ std::string RenderText(const ReportView& view, const TextOptions& options) {
                                            options.sections.end();
   };
   std::string out;
-  // The summary says it among its facts.
-  if (!shown(TextSection::kSummary)) {
+  // The summary says it among its facts; faults and pressure are of the whole process.
+  const bool of_blocks = std::ranges::any_of(options.sections, [](TextSection section) {
+    return section != TextSection::kFaults && section != TextSection::kPressure;
+  });
+  if (!shown(TextSection::kSummary) && of_blocks) {
     Lines only(options);
     for (const std::string& line : SelectionLinesWithRange(view, /*of_sites_alone=*/false)) {
       only.Add("Only", options.style.Name(line), Ink::kWarning);

@@ -131,6 +131,8 @@ TEST_F(LeakScanTest, AskedFromOutside) {
     const Result of_none = RunCommand({.arguments = {ToolPath(), "leaks", std::to_string(process.pid()), "--function", "^Nobody$", "--size", "1.."}});
     EXPECT_EQ(of_none.Outcome(), "exit 0") << of_none.err;
     EXPECT_THAT(of_none.out, testing::AllOf(Not(HasSubstr("Lose")), HasSubstr("function /^Nobody$/"))) << of_none.out;
+    const Result wrong = RunCommand({.arguments = {ToolPath(), "leaks", std::to_string(process.pid()), "--match", "("}});
+    EXPECT_EQ(wrong.exit_status, 2) << "and no scan is made";
     Load(TraceOf(directory_.path(), "kept_by", process.pid()));
     ASSERT_EQ(scans_.size(), 3u);
     process.Signal(SIGTERM);

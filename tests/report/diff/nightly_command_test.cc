@@ -148,7 +148,11 @@ TEST_F(NightlyCommandTest, DiffOfAPart) {
   EXPECT_THAT(text, HasSubstr("only blocks that threads called main allocated"));
 
   EXPECT_THAT(Memtrace(absl::StrCat("diff ", before, " ", after, " --at 50% --by definite")).output,
-              HasSubstr("old.mtr ends before"));
+              HasSubstr("or not within the range that was asked for"));
+
+  // A scan in the middle is not that of the end.
+  const std::string scanned = Trace("scanned.mtr", 3, 7, /*scanned=*/true);
+  EXPECT_EQ(Memtrace(absl::StrCat("diff --by definite ", scanned, " ", scanned, " --at 55%")).exit_status, 2);
 
   Trace("run/a.mtr", 3, 1);
   for (const char* option : {"--from 1%", "--at 1s", "--thread main", "--size 1", "--lifetime 1s..", "--age 1s.."}) {

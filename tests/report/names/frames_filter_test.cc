@@ -365,6 +365,7 @@ TEST_F(CutTest, WhatAnOperatorNewCallsIsAPartOfIt) {
     for (const std::string& function : functions) {
       const bool allocator = function == "malloc" || function.starts_with("std::") || function.starts_with("operator new");
       Add(function, allocator ? FrameRole::kAllocator : FrameRole::kProject);
+      if (function == "operator new(unsigned int)") frames_.back().module = "/usr/lib/libstdc++.so.6";
     }
     return Result().begin;
   };
@@ -372,6 +373,7 @@ TEST_F(CutTest, WhatAnOperatorNewCallsIsAPartOfIt) {
   EXPECT_EQ(begin({"Pool::Take()", "Track", "Track", "Track", "operator new(unsigned long)", "std::vector<int>::reserve", "user"}), 6u);
   EXPECT_EQ(begin({"malloc", "a", "b", "c", "d", "e", "operator new(unsigned long)", "user"}), 1u) << "too far";
   EXPECT_EQ(begin({"malloc", "a", "std::sort", "user"}), 1u);
+  EXPECT_EQ(begin({"malloc", "handler", "operator new(unsigned int)", "user"}), 1u) << "that of libstdc++ has a new-handler";
   EXPECT_EQ(begin({"malloc", "a", "Node::operator new(unsigned long)", "user"}), 1u) << "that of a class is the program's";
 }
 

@@ -429,10 +429,10 @@ TEST(TextReportTest, ASectionThatIsAskedForIsThere) {
   EXPECT_THAT(invalid_frees(), HasSubstr("not known: a sample"));
   options.sections = {TextSection::kPressure};
   const auto pressure = [&] { return RenderText(trace.View(), options); };
-  EXPECT_THAT(pressure(), ::testing::StartsWith(only + "PRESSURE  not known: nobody looked from outside,"));
+  EXPECT_THAT(pressure(), ::testing::StartsWith("PRESSURE  not known: nobody looked from outside,"));
   ExpectFits(pressure(), 80);
   trace.analysis.pressure.columns = {"swap_bytes"};
-  EXPECT_EQ(pressure(), only + "PRESSURE  not known: no sample is of this part of the run\n");
+  EXPECT_EQ(pressure(), "PRESSURE  not known: no sample is of this part of the run\n");
 }
 
 TEST(TextReportTest, AShortRunShowsNoGrowth) {
