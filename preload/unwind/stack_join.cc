@@ -57,7 +57,7 @@ void CountMarker(format::StackMarker marker, UnwindCounters* counters) {
   std::memcpy(&checks, checks_ + outer, sizeof checks);
   uint64_t differ = checks & kCompared * (~uint64_t{0} / 0xff);
   const Return* const frames = returns_ + outer;
-#pragma GCC unroll 8
+#pragma GCC unroll kAtOnce
   for (size_t i = 0; i < kAtOnce; ++i) {
     differ |= WordAt(frames[i].sp - kReturnSlot) ^ frames[i].pc;
   }

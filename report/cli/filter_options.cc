@@ -49,16 +49,15 @@ void AddBlockFilters(CLI::App* command, render::FilterFlags* flags,
       ->type_name("RANGE");
 }
 
-std::vector<std::pair<absl::string_view, std::string>> GivenFilters(
-    const render::FilterFlags& flags) {
-  std::vector<std::pair<absl::string_view, std::string>> given = {
-      {"--from", flags.from},         {"--to", flags.to},
-      {"--at", flags.at},             {"--thread", flags.thread},
-      {"--match", flags.match},       {"--function", flags.function},
-      {"--file", flags.source_file},  {"--module", flags.module},
-      {"--size", flags.size},         {"--lifetime", flags.lifetime},
-      {"--age", flags.age}};
-  std::erase_if(given, [](const auto& filter) { return filter.second.empty(); });
+std::vector<GivenFilter> GivenFilters(const render::FilterFlags& flags) {
+  std::vector<GivenFilter> given = {
+      {"--from", flags.from, false},         {"--to", flags.to, false},
+      {"--at", flags.at, false},             {"--thread", flags.thread, false},
+      {"--match", flags.match, true},        {"--function", flags.function, true},
+      {"--file", flags.source_file, true},   {"--module", flags.module, true},
+      {"--size", flags.size, false},         {"--lifetime", flags.lifetime, false},
+      {"--age", flags.age, false}};
+  std::erase_if(given, [](const GivenFilter& filter) { return filter.value.empty(); });
   return given;
 }
 

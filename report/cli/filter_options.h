@@ -5,7 +5,6 @@
 #define MEMTRACE_REPORT_CLI_FILTER_OPTIONS_H_
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -23,12 +22,13 @@ void AddTimeFilters(CLI::App* command, render::FilterFlags* flags);   // --from,
 void AddBlockFilters(CLI::App* command, render::FilterFlags* flags,
                      absl::string_view what_matches = "");
 
-// Those that choose sites, by their frames: what a choice of them has, it has whole.
-inline constexpr absl::string_view kSiteFilters[] = {"--match", "--function", "--file", "--module"};
-
-// The options that were given, in the order of the help: ("--from", "90%").
-std::vector<std::pair<absl::string_view, std::string>> GivenFilters(
-    const render::FilterFlags& flags);
+struct GivenFilter {
+  absl::string_view option;  // "--from"
+  std::string value;         // "90%"
+  bool of_sites;  // it chooses sites, by their frames; else times or blocks, of one process
+};
+// The options that were given, in the order of the help.
+std::vector<GivenFilter> GivenFilters(const render::FilterFlags& flags);
 
 }  // namespace memtrace::report
 

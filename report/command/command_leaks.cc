@@ -223,8 +223,8 @@ absl::StatusOr<int> Report(const LeaksFlags& flags, const std::string& trace,
   if (!flags.output.empty()) words.push_back(absl::StrCat("--output=", flags.output));
   if (!flags.top.empty()) words.push_back(absl::StrCat("--top=", flags.top));
   if (flags.full) words.push_back("--full");
-  for (const auto& [option, value] : GivenFilters(flags)) {
-    words.push_back(absl::StrCat(option, "=", value));
+  for (const GivenFilter& filter : GivenFilters(flags)) {
+    words.push_back(absl::StrCat(filter.option, "=", filter.value));
   }
   // It is not there any more when the process has ended.
   if (!root.empty() && access(root.c_str(), F_OK) == 0) {
@@ -243,11 +243,10 @@ absl::StatusOr<int> Report(const LeaksFlags& flags, const std::string& trace,
 }
 
 absl::Status CheckFilters(const LeaksFlags& flags) {
-  for (const auto& [option, text] :
-       {std::pair("--match", &flags.match), std::pair("--function", &flags.function),
-        std::pair("--file", &flags.source_file), std::pair("--module", &flags.module)}) {
-    render::Regex regex(option);
-    if (const absl::Status status = regex.Compile(*text); !status.ok()) return status;
+  for (const GivenFilter& filter : GivenFilters(flags)) {
+    if (!filter.of_sites) continue;
+    render::Regex regex(filter.option);
+    if (const absl::Status status = regex.Compile(filter.value); !status.ok()) return status;
   }
   render::ReportFlags report{flags};
   report.leak_kinds = flags.kinds;

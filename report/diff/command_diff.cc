@@ -1,7 +1,6 @@
 #include "report/diff/command_diff.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -38,10 +37,10 @@ absl::Status RefuseToReplaceAny(const std::string& path, const std::string& outp
 // Times and blocks are those of one process.
 absl::Status RefuseWhatIsOfOneTrace(const Flags& flags, const std::string& path) {
   if (!IsDirectory(path)) return absl::OkStatus();
-  for (const auto& [option, value] : GivenFilters(flags)) {
-    if (std::ranges::find(kSiteFilters, option) != std::ranges::end(kSiteFilters)) continue;
+  for (const GivenFilter& filter : GivenFilters(flags)) {
+    if (filter.of_sites) continue;
     return absl::InvalidArgumentError(absl::StrCat(
-        option, ": is for one trace on each side, and ", path, " is a directory of several"));
+        filter.option, ": is for one trace on each side, and ", path, " is a directory of several"));
   }
   return absl::OkStatus();
 }
@@ -103,9 +102,13 @@ void RegisterDiffCommand(CLI::App& app, int* exit_code) {
   command->add_option("OLD", flags->old_run, "A trace, or a directory of the traces of a run")
       ->required()->type_name("");
   command->add_option("NEW", flags->new_run, "Another")->required()->type_name("");
-  AddComparisonOptions(command, flags.get(),
+  const auto add_filters = [command, flags] {
+    AddTimeFilters(command, flags.get());
+    AddBlockFilters(command, flags.get());
+  };
+  AddComparisonOptions(command, flags.get(), add_filters,
                        {"run (default), second, allocation: for runs that\ndid not do as much",
-                        "Least change that counts: 4096, 64K, 10%", "",
+                        "Least change that counts: 4096, 64K, 10%",
                         "Exit with 1 when a site is new or grew",
                         "Every row, with its stack, nothing shortened", "",
                         "text (default), json, csv, html",

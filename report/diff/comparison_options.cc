@@ -6,14 +6,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "report/cli/common_options.h"
-#include "report/cli/filter_options.h"
 #include "report/cli/refusals.h"
 #include "report/html/page.h"
 #include "report/render/formats.h"
 
 namespace memtrace::report {
 
-void AddComparisonOptions(CLI::App* command, ComparisonFlags* flags, const ComparisonWords& words) {
+void AddComparisonOptions(CLI::App* command, ComparisonFlags* flags,
+                          const std::function<void()>& add_filters, const ComparisonWords& words) {
   command->add_option("--by", flags->by,
                       "live (default), live-blocks, peak, allocated,\n"
                       "allocations, temporary; where memory was scanned\n"
@@ -21,12 +21,7 @@ void AddComparisonOptions(CLI::App* command, ComparisonFlags* flags, const Compa
       ->type_name("WHAT");
   command->add_option("--per", flags->per, words.per)->type_name("UNIT");
   command->add_option("--min", flags->min, words.min)->type_name("AMOUNT");
-  if (words.match.empty()) {
-    AddTimeFilters(command, flags);
-    AddBlockFilters(command, flags);
-  } else {
-    command->add_option("--match", flags->match, words.match)->type_name("REGEX");
-  }
+  add_filters();
   command->add_flag("--exit-code", flags->exit_code, words.exit_code);
   command->add_option("-f,--format", flags->format, words.formats)->type_name("F");
   command->add_option("-o,--output", flags->output, "Write here, whole or not at all")

@@ -31,13 +31,15 @@ struct ComparisonFlags : render::FilterFlags {
   bool full = false, exit_code = false, debuginfod = false;
 };
 
-// Words of a command's own in the help. `match` empty: not only sites can be chosen, but blocks.
+// Words of a command's own in the help.
 struct ComparisonWords {
-  std::string per, min, match, exit_code, full, names;
+  std::string per, min, exit_code, full, names;
   std::string formats = "text (default), json, csv";
   std::string top = "Rows of each table; text: 10; json: 1000; csv: all";
 };
-void AddComparisonOptions(CLI::App* command, ComparisonFlags* flags, const ComparisonWords& words);
+// `add_filters` adds the command's own of FilterFlags, in their place.
+void AddComparisonOptions(CLI::App* command, ComparisonFlags* flags,
+                          const std::function<void()>& add_filters, const ComparisonWords& words);
 
 // The options that say what is compared.
 absl::StatusOr<DiffOptions> ParseComparison(const ComparisonFlags& flags);

@@ -60,10 +60,7 @@ Measure MeasureOf(LeakKind kind) {
 // cannot be compared with what another run had lost until an instant of its own.
 const LeakScan* FinalScan(const Analysis& analysis) {
   // In a range there may be an earlier one alone.
-  const bool at_exit = std::ranges::any_of(analysis.leak_scans, [](const LeakScan& scan) {
-    return scan.state == LeakScan::State::kDone && leak::IsAtExit(scan);
-  });
-  return at_exit ? leak::ChooseScan(analysis, 0) : nullptr;
+  return leak::ExitWasScanned(analysis) ? leak::ChooseScan(analysis, 0) : nullptr;
 }
 
 void NoteCoverage(absl::string_view file, uint64_t dropped, bool truncated,

@@ -50,11 +50,15 @@ absl::string_view StateName(LeakScan::State state) {
   return "failed";
 }
 
-bool EndWasNotScanned(const Analysis& analysis) {
-  if (ChooseScan(analysis, 0) == nullptr || !analysis.range.whole()) return false;
-  return std::ranges::none_of(analysis.leak_scans, [](const LeakScan& scan) {
+bool ExitWasScanned(const Analysis& analysis) {
+  return std::ranges::any_of(analysis.leak_scans, [](const LeakScan& scan) {
     return scan.state == LeakScan::State::kDone && IsAtExit(scan);
   });
+}
+
+bool EndWasNotScanned(const Analysis& analysis) {
+  if (ChooseScan(analysis, 0) == nullptr || !analysis.range.whole()) return false;
+  return !ExitWasScanned(analysis);
 }
 
 // The end of a trace that lacks parts may be in these.

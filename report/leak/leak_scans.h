@@ -28,6 +28,8 @@ inline bool IsAtExit(const LeakScan& scan) {
          scan.reason == format::ScanReason::kExitEarly;
 }
 
+// There is a finished scan at the exit, or two.
+bool ExitWasScanned(const Analysis& analysis);
 // There are finished scans, but none at the exit, in a report on all of the run: what was lost
 // after the last of them is not known.
 bool EndWasNotScanned(const Analysis& analysis);

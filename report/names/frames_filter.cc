@@ -325,16 +325,16 @@ void FindCallerOfInstalled(absl::Span<const Frame* const> stack, Cut* cut) {
 // A program's own operator new may do its work in functions of the program: as many as these.
 constexpr size_t kMostHelpers = 4;
 
-// Behind an operator new that called stack[at] to allocate; `at`: none did.
-size_t BehindOperatorNew(absl::Span<const Frame* const> stack, size_t at, size_t end) {
+// How many frames from stack[at] on are an operator new and the helpers that it called; 0: none.
+size_t WithinOperatorNew(absl::Span<const Frame* const> stack, size_t at, size_t end) {
   for (size_t i = at; i < std::min(at + kMostHelpers + 1, end); ++i) {
     const Frame& frame = *stack[i];
     if (frame.role == FrameRole::kAllocator &&
         absl::StartsWith(frame.function, "operator new")) {
-      return IsSystemModule(frame.module) ? at : i + 1;  // a new-handler is no helper
+      return IsSystemModule(frame.module) ? 0 : i + 1 - at;  // a new-handler is no helper
     }
   }
-  return at;
+  return 0;
 }
 
 }  // namespace
@@ -345,15 +345,15 @@ Cut CutStack(absl::Span<const Frame* const> stack, Nameless nameless) {
   };
   const auto inner_at = [&](size_t at, size_t end) {
     if (is_inner(*stack[at])) return size_t{1};
-    return nameless == Nameless::kOfTheirCaller ? NamelessWithin(stack, at, end) : 0;
+    if (nameless == Nameless::kFrames) return size_t{0};
+    const size_t parts = NamelessWithin(stack, at, end);
+    return parts != 0 ? parts : WithinOperatorNew(stack, at, end);
   };
   Cut cut;
   const size_t start = cut.end = StartBegin(stack);
   while (start < stack.size() && cut.end > 0 && IsInvoker(*stack[cut.end - 1])) --cut.end;
   for (size_t inner = 1; inner != 0 && cut.begin < cut.end; cut.begin += inner) {
     inner = inner_at(cut.begin, cut.end);
-    if (inner == 0 && nameless == Nameless::kOfTheirCaller)
-      inner = BehindOperatorNew(stack, cut.begin, cut.end) - cut.begin;
   }
   cut.via =
       cut.begin > 0 && absl::StartsWith(QualifiedName(stack[cut.begin - 1]->function), "std::")

@@ -9,6 +9,7 @@
 #include "absl/strings/strip.h"
 #include "report/base/interruption.h"
 #include "report/cli/exit_status.h"
+#include "report/cli/filter_options.h"
 #include "report/cli/refusals.h"
 #include "report/render/output.h"
 #include "report/render/progress.h"
@@ -66,16 +67,15 @@ absl::Status RefuseIdleFilters(const render::ReportFlags& flags, ReportFormat fo
     return absl::OkStatus();
   }
   const bool processes = table == TreeTable::kProcesses;
-  for (const auto& [option, text] :
-       {std::pair("--match", &flags.match), std::pair("--function", &flags.function),
-        std::pair("--file", &flags.source_file), std::pair("--module", &flags.module),
-        std::pair("--executable", &flags.executable)}) {
-    if (text->empty() || (text == &flags.executable && !processes)) continue;
+  const auto refuse = [processes](absl::string_view option) {
     return absl::InvalidArgumentError(absl::StrCat(
         option, ": the table ", processes ? "processes" : "executables",
         " is of whole processes; --table leaks and --table sites are of a choice"));
+  };
+  for (const GivenFilter& filter : GivenFilters(flags)) {
+    if (filter.of_sites) return refuse(filter.option);
   }
-  return absl::OkStatus();
+  return processes && !flags.executable.empty() ? refuse("--executable") : absl::OkStatus();
 }
 
 // Times and threads are those of one process.
@@ -84,11 +84,10 @@ absl::Status RefuseWhatIsOfOneTrace(const render::ReportFlags& flags) {
     return absl::InvalidArgumentError(
         absl::StrCat(option, ": is for the report of one trace, not of several"));
   };
-  if (!flags.at.empty()) return refuse("--at");
+  for (const GivenFilter& filter : GivenFilters(flags)) {
+    if (!filter.of_sites) return refuse(filter.option);
+  }
   if (flags.series) return refuse("--series");
-  if (!flags.from.empty()) return refuse("--from");
-  if (!flags.to.empty()) return refuse("--to");
-  if (!flags.thread.empty()) return refuse("--thread");
   if (flags.questions.any()) return refuse("--graph, --why, --who-points-at");
   if (!flags.suppressions.empty()) return refuse("--suppressions");
   if (!flags.leak_kinds.empty()) return refuse("--show-leak-kinds");
@@ -96,9 +95,6 @@ absl::Status RefuseWhatIsOfOneTrace(const render::ReportFlags& flags) {
   if (flags.leak_resolution != "high") return refuse("--leak-resolution");
   if (flags.leader != "address") return refuse("--leader");
   if (flags.heuristics != "all") return refuse("--leak-check-heuristics");
-  if (!flags.size.empty()) return refuse("--size");
-  if (!flags.age.empty()) return refuse("--age");
-  if (!flags.lifetime.empty()) return refuse("--lifetime");
   if (!flags.timeline_by.empty()) return refuse("--timeline-by");
   for (const absl::string_view format : {"mtrace", "valgrind", "valgrind-xml", "massif", "dhat",
                                          "folded", "pprof", "speedscope", "callgrind",

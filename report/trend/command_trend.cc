@@ -142,10 +142,13 @@ void RegisterTrendCommand(CLI::App& app, int* exit_code) {
   command->add_flag("--add", flags->add, "Append a night: memtrace trend --add FILE... DIR");
   command->add_option("--label", flags->label, "With --add: what to call the night, e.g. a commit")
       ->type_name("TEXT");
-  AddComparisonOptions(command, flags.get(),
+  const auto add_filters = [command, flags] {
+    command->add_option("--match", flags->match, "Only sites whose caller or file matches")
+        ->type_name("REGEX");
+  };
+  AddComparisonOptions(command, flags.get(), add_filters,
                        {"run (default), second, allocation",
                         "Least growth over all nights that counts: 4096,\n64K, 10%",
-                        "Only sites whose caller or file matches",
                         "Exit with 1 when a site grows, with 2 when there\nare too few nights",
                         "Every row, also of sites that are steady", "With --add: "});
   command->add_option("--last", flags->last, "Only the last so many nights")
