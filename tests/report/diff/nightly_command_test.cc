@@ -23,8 +23,8 @@ using testing::HasSubstr;
 
 class NightlyCommandTest : public testing::Test {
  protected:
-  // A trace of one site that keeps so many blocks of 100 bytes. With a scan at its end they are
-  // definitely lost.
+  // A trace of one site that keeps so many blocks of 100 bytes. With a scan at its end, and one that
+  // was asked for before, they are definitely lost.
   std::string Trace(const std::string& name, int blocks, int64_t pid = 4242, bool scanned = false,
                     int night = 1, uint64_t sample_bytes = 0) {
     TraceBuilder::Options options;
@@ -38,7 +38,10 @@ class NightlyCommandTest : public testing::Test {
     main.At(1000).Node(1, 0x401000);
     for (int i = 0; i < blocks; ++i) main.Malloc(0x10010 + static_cast<uint64_t>(i) * 0x100, 100, 1);
     main.At(500000000);
-    if (scanned) ScanBuilder(1, trace.TicksAt(600000000)).Done().AddTo(&trace);
+    if (scanned) {
+      ScanBuilder(1, trace.TicksAt(520000000), format::ScanReason::kRequest).Done().AddTo(&trace);
+      ScanBuilder(2, trace.TicksAt(600000000)).Done().AddTo(&trace);
+    }
     trace.End(0, 1000000000);
     const std::string path = directory_ / name;
     std::filesystem::create_directories(std::filesystem::path(path).parent_path());
